@@ -10,6 +10,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda/internal/app"
+	"oda/internal/test/env"
 )
 
 // An entity that is damaged does not hide the others from lists and from the search box.
@@ -59,5 +60,5 @@ func TestDamageHidesNothingElse(t *testing.T) {
 			t.Errorf("the search is answered %d, without %q:\n%s", page.Status, want, page.Text())
 		}
 	}
-	s.mustBeSound(t, "search?q=nebula")
+	s.mustBeSound(t, env.Browser(t), "search?q=nebula", "light")
 }

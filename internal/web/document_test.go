@@ -63,10 +63,7 @@ func TestADocumentIsSearchedFoldedAndCopied(t *testing.T) {
 	if got, want := evaluate[string](t, ctx, `window.copied`), s.Do("GET", "/sbds/sbd-odd", "").Text(); got != want {
 		t.Errorf("copied is\n%s\nand not\n%s", got, want)
 	}
-	complaints, err := watch.Complaints(ctx)
-	if err != nil || len(complaints) > 0 {
-		t.Errorf("the browser complains: %v %v", complaints, err)
-	}
+	noComplaints(t, ctx, watch)
 }
 
 // A long document stays fast, as far as a page shows it.

@@ -62,9 +62,10 @@ func TestEveryAnswerHasStrictSecurityHeaders(t *testing.T) {
 		"picture":    {"/api/v1/ui/icon.svg", filePolicy, "image/svg+xml", "public, max-age=3600"},
 		"licence":    {"/api/v1/ui/LICENSE", filePolicy, "text/plain; charset=utf-8", "public, max-age=3600"},
 	}
+	site := New(Config{Archive: EmptyArchive(t)})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := get(t, test.path, nil)
+			w := get(t, site, test.path, nil)
 			for header, want := range map[string]string{
 				"Content-Security-Policy": test.policy,
 				"Content-Type":            test.contentType,
@@ -99,11 +100,12 @@ func TestAnAnswerIsCompressedWhenTheClientAsks(t *testing.T) {
 		"gzip;q=much":             false,
 		"identity":                false,
 	}
+	site := New(Config{Archive: EmptyArchive(t)})
 	for _, at := range []string{"/api/v1/", "/api/v1/ui", "/api/v1/ui/swagger-ui.css", "/api/v1/ui/site.js"} {
-		plain := get(t, at, nil)
+		plain := get(t, site, at, nil)
 		for accept, compressed := range tests {
 			t.Run(at+" "+accept, func(t *testing.T) {
-				w := get(t, at, http.Header{"Accept-Encoding": {accept}})
+				w := get(t, site, at, http.Header{"Accept-Encoding": {accept}})
 				if got := w.Header().Get("Content-Encoding") == "gzip"; got != compressed {
 					t.Fatalf("the answer is compressed: %v, want %v", got, compressed)
 				}
@@ -126,9 +128,10 @@ func TestAnAnswerIsCompressedWhenTheClientAsks(t *testing.T) {
 }
 
 func TestAClientThatHasTheFileGets304(t *testing.T) {
+	site := New(Config{Archive: EmptyArchive(t)})
 	for _, at := range []string{"/api/v1/", "/api/v1/ui", "/api/v1/ui/swagger-ui.css"} {
-		plain := get(t, at, nil).Header().Get("ETag")
-		compressed := get(t, at, http.Header{"Accept-Encoding": {"gzip"}}).Header().Get("ETag")
+		plain := get(t, site, at, nil).Header().Get("ETag")
+		compressed := get(t, site, at, http.Header{"Accept-Encoding": {"gzip"}}).Header().Get("ETag")
 		tests := map[string]int{
 			plain:                    http.StatusNotModified,
 			compressed:               http.StatusNotModified,
@@ -139,7 +142,7 @@ func TestAClientThatHasTheFileGets304(t *testing.T) {
 			strings.Trim(plain, `"`): http.StatusNotModified, // as the API accepts it
 		}
 		for tag, want := range tests {
-			w := get(t, at, http.Header{"If-None-Match": {tag}})
+			w := get(t, site, at, http.Header{"If-None-Match": {tag}})
 			if w.Code != want {
 				t.Errorf("GET %s with If-None-Match: %s answers %d, want %d", at, tag, w.Code, want)
 			}
@@ -166,9 +169,8 @@ func TestAnUnknownFileIsNoSuchPath(t *testing.T) {
 }
 
 // get requests a page or a file as the router would.
-func get(t *testing.T, at string, header http.Header) *httptest.ResponseRecorder {
+func get(t *testing.T, site *Site, at string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	site := New(Config{Archive: EmptyArchive(t)})
 	r := httptest.NewRequest(http.MethodGet, at, nil)
 	for name, values := range header {
 		r.Header[name] = values

@@ -3,8 +3,10 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path"
 	"regexp"
@@ -15,55 +17,123 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-	"github.com/google/go-cmp/cmp"
+	"github.com/chromedp/chromedp/kb"
 
 	"oda/internal/test/env"
+	"oda/internal/web"
 )
 
-// Every page, as a person sees it: under a base path and behind a proxy, in both
-// colour schemes, on a phone, a desk and a wall; usable by all, complete in the
-// binary.
+// Every page, as a person sees it: under a base path and behind a proxy, on a phone, a
+// desk and a wall; usable by all, in both colour schemes and with the keyboard alone;
+// complete in the binary. Apart from "make proof", only one page of each kind is judged in
+// all respects, in one of the schemes.
 func TestEveryPageIsSound(t *testing.T) {
 	s := newSite(t, "/ns/x").behindProxy(t, "/cluster/oda")
 	s.base += "/ns/x"
+	leak := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, `<!DOCTYPE html><img src="http://elsewhere.invalid/x.png">`)
+	}))
+	defer leak.Close()
+	ctx, stop := env.BrowserWithLog(t)
+	do(t, ctx, chromedp.Navigate(leak.URL)) // or the log might see nothing
+	judged := map[string]bool{}
 	for _, at := range s.tour(t) {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
-			s.mustBeSound(t, at)
-		})
+		schemes := []string{"light", "dark"}
+		kind, _, _ := strings.Cut(at, "?")
+		if !env.InProof() && judged[kind] {
+			schemes = nil
+		} else if !env.InProof() {
+			schemes = schemes[len(judged)%2:][:1]
+		}
+		judged[kind] = true
+		t.Run(at, func(t *testing.T) { s.mustBeSound(t, ctx, at, schemes...) })
 	}
+	s.connected(t, ctx, "changes")
+	onlyHere(t, stop(), "http://elsewhere.invalid/x.png", strings.TrimSuffix(s.base, "/")+"/api/v1/changes?after=now")
 }
 
-// mustBeSound opens a page, and judges it on every screen.
-func (s site) mustBeSound(t *testing.T, at string) {
+// mustBeSound opens a page, and judges it on every screen; and in colour schemes, if there
+// are any, whether everybody can use it.
+func (s site) mustBeSound(t *testing.T, ctx context.Context, at string, schemes ...string) {
 	t.Helper()
-	ctx := env.Browser(t)
 	watch := env.NewWatch(ctx)
 	do(t, ctx, chromedp.Navigate(s.base+"/"+at))
-	for _, screen := range []string{"wall", "desk", "desk at 200 %", "phone"} {
+	for _, screen := range []string{"wall", "phone", "desk at 200 %", "desk"} {
 		do(t, ctx, chromedp.EmulateViewport(screens[screen].width, screens[screen].height))
 		if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
 			t.Errorf("these are wider than the screen of a %s:\n%s", screen, strings.Join(found, "\n"))
 		}
 	}
-	if found := axe(t, ctx); len(found) > 0 {
-		t.Error(strings.Join(found, "\n"))
-	}
 	if got := evaluate[string](t, ctx, `document.querySelector("h1").textContent`); got == "" {
 		t.Error("it has no heading")
 	}
-	complaints, err := watch.Complaints(ctx)
-	if err != nil {
+	if len(schemes) > 0 {
+		if found := axe(t, ctx, schemes...); len(found) > 0 {
+			t.Error(strings.Join(found, "\n"))
+		}
+		s.mustNeedNoPointer(t, ctx, at)
+	}
+	noComplaints(t, ctx, watch)
+}
+
+// mustNeedNoPointer tries with the keyboard alone to get everywhere on a page, and to see
+// where one is.
+func (s site) mustNeedNoPointer(t *testing.T, ctx context.Context, at string) {
+	t.Helper()
+	const reachable = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")]
+		.filter((e) => !e.disabled && (e.checkVisibility?.() ?? true))`
+	var missed []string
+	for range 3 { // a page may renew itself meanwhile
+		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+		evaluate[bool](t, ctx, `window.visited = new Set(); window.unseen = [];
+			document.addEventListener("focusin", ({ target }) => {
+				visited.add(target);
+				if (getComputedStyle(target).outlineStyle === "none" && !target.closest("svg")) unseen.push(target.outerHTML.slice(0, 80));
+			}); true`)
+		do(t, ctx, chromedp.KeyEvent(strings.Repeat(kb.Tab, evaluate[int](t, ctx, reachable+`.length`)+3)))
+		if missed = evaluate[[]string](t, ctx, reachable+`.filter((e) => !visited.has(e)).map((e) => e.outerHTML.slice(0, 80))`); len(missed) == 0 {
+			break
+		}
+	}
+	if len(missed) > 0 {
+		t.Errorf("the Tab key does not reach\n%s", strings.Join(missed, "\n"))
+	}
+	if unseen := evaluate[[]string](t, ctx, `unseen`); len(unseen) > 0 {
+		t.Errorf("nothing shows that these have the focus:\n%s", strings.Join(unseen, "\n"))
+	}
+}
+
+// onlyHere judges a browser's log of the network: pages and their workers have asked this
+// host alone, and besides it for the addresses that are known to be in the log.
+func onlyHere(t *testing.T, log []byte, known ...string) {
+	t.Helper()
+	var all struct {
+		Events []struct {
+			Params struct{ URL, Initiator string }
+		}
+	}
+	if err := json.Unmarshal(log, &all); err != nil {
 		t.Fatal(err)
 	}
-	complaints = slices.DeleteFunc(complaints, func(c string) bool {
-		return strings.Contains(c, "status of 404") || strings.Contains(c, "status of 400") // the page itself, which is about it
-	})
-	if len(complaints) > 0 {
-		t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
+	asked := map[string]bool{}
+	for _, e := range all.Events {
+		// Without a page as its initiator, a request is the browser's own, or the
+		// navigation of a test.
+		if strings.HasPrefix(e.Params.Initiator, "http://127.0.0.1:") {
+			asked[e.Params.URL] = true
+		}
 	}
-	if host, _ := url.Parse(s.base); !cmp.Equal([]string{host.Host}, watch.Hosts()) {
-		t.Errorf("it asked the hosts %q", watch.Hosts())
+	for _, address := range known {
+		if !asked[address] {
+			t.Errorf("the log does not have %s", address)
+		}
+		delete(asked, address)
+	}
+	for address := range asked {
+		if to, err := url.Parse(address); err != nil || to.Hostname() != "127.0.0.1" {
+			t.Errorf("the browser asked for %s", address)
+		}
 	}
 }
 
@@ -83,7 +153,7 @@ var (
 )
 
 // Every link of a page is relative and leads to something; a page that links to
-// another can be read to the end of the archive.
+// another can be read to the end of the archive. From Home, every page is reached.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	s := newSite(t, "/ns/x").behindProxy(t, "/outer")
 	s.base += "/ns/x"
@@ -93,8 +163,15 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 	seen := map[string]bool{at.String(): true}
 	forms := map[string]int{} // how many of each kind of address are visited
+	mux, missing := http.NewServeMux(), map[string]bool{}
+	for pattern := range web.New(web.Config{}).Pages() {
+		missing["/outer/ns/x"+pattern] = !strings.Contains(pattern, "/timeline") // which is data of the page of a block
+		mux.Handle("/outer/ns/x"+pattern, http.NotFoundHandler())
+	}
 	for queue := []*url.URL{at}; len(queue) > 0; queue = queue[1:] {
 		page := queue[0]
+		_, pattern := mux.Handler(&http.Request{Method: http.MethodGet, URL: page, Host: page.Host})
+		missing[pattern] = false
 		reply := s.get(t, strings.TrimPrefix(page.String(), s.base+"/"))
 		if reply.Status >= 400 {
 			t.Errorf("%s answers %d", page, reply.Status)
@@ -125,6 +202,11 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 	if len(seen) < 60 {
 		t.Errorf("only %d addresses were found", len(seen))
+	}
+	for pattern, never := range missing {
+		if never {
+			t.Errorf("no link leads to %s", pattern)
+		}
 	}
 }
 
@@ -340,23 +422,17 @@ func TestScriptsInDocumentsAreHarmless(t *testing.T) {
 		"sbds/sbd-bad?at=" + escaped, "sbds/sbd-bad?version=" + escaped, "ebs/eb-bad?after=" + escaped + "&calls=" + escaped,
 		"ebs/" + url.PathEscape(script), url.PathEscape(script),
 	} {
-		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
-		if evaluate[bool](t, ctx, `"harmed" in window`) {
-			t.Errorf("%s runs a script of a document", at)
+		if !strings.Contains(at, escaped) || env.InProof() {
+			do(t, ctx, chromedp.Navigate(s.base+"/"+at))
+			if evaluate[bool](t, ctx, `"harmed" in window`) {
+				t.Errorf("%s runs a script of a document", at)
+			}
 		}
 		if found := payload.FindString(s.get(t, at).Text()); found != "" {
 			t.Errorf("%s has %q in it", at, found)
 		}
 	}
-	complaints, err := watch.Complaints(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range complaints {
-		if !strings.Contains(c, "status of 40") {
-			t.Errorf("the browser complains: %s", c)
-		}
-	}
+	noComplaints(t, ctx, watch)
 }
 
 // A browser gets a page about an error, and a program a problem.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"image/png"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,47 +12,11 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"oda/api"
 	"oda/internal/test/env"
 )
 
-// described serves the pages with the real description.
-func described(t *testing.T) *httptest.Server {
-	t.Helper()
-	pages := routes(t, "")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api/v1/openapi.json" {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(api.JSON)
-			return
-		}
-		pages.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server
-}
-
 // screens are the sizes of a phone, a desk and a wall.
 var screens = map[string]struct{ width, height int64 }{"phone": {390, 844}, "desk": {1280, 800}, "wall": {2560, 1440}, "desk at 200 %": {640, 400}}
-
-func TestTheFirstOperationIsOnTheFirstScreen(t *testing.T) {
-	server := described(t)
-	for _, name := range []string{"phone", "desk"} {
-		t.Run(name, func(t *testing.T) {
-			screen := screens[name]
-			ctx := env.Browser(t)
-			do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height),
-				chromedp.Navigate(server.URL+"/api/v1/ui"), chromedp.WaitVisible(chromedp.CSS(`.opblock`)))
-			bottom, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`document.querySelector(".opblock").getBoundingClientRect().bottom`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bottom > float64(screen.height) {
-				t.Errorf("the operation ends at %v of %d", bottom, screen.height)
-			}
-		})
-	}
-}
 
 // wide finds the elements that are wider than the screen and cannot be
 // scrolled.
@@ -72,37 +34,35 @@ const wide = `(() => {
 	return found;
 })()`
 
-func TestNothingIsWiderThanAPhone(t *testing.T) {
-	server := described(t)
-	phone := screens["phone"]
+// The reference of the interface fits a phone with its operations unfolded, and shows the
+// first of them on the first screen.
+func TestTheReferenceFitsAPhone(t *testing.T) {
+	s := emptySite(t)
 	ctx := env.Browser(t)
-	for _, page := range []string{"", "guide", "problems", "problems/metadata-mismatch", "ui"} {
-		do(t, ctx, chromedp.EmulateViewport(phone.width, phone.height), chromedp.Navigate(server.URL+"/api/v1/"+page))
-		if page == "ui" {
-			unfold(t, ctx)
-		}
-		found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](wide))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(found) > 0 {
-			t.Errorf("on /%s these are wider than the screen:\n%s", page, strings.Join(found, "\n"))
-		}
-	}
-}
-
-// unfold opens one operation of each form in the Swagger UI.
-func unfold(t *testing.T, ctx context.Context) {
-	t.Helper()
-	for _, id := range []string{"listEBs", "storeEB", "readRecords", "recordBatch", "storeSeveral"} {
+	phone, desk := screens["phone"], screens["desk"]
+	do(t, ctx, chromedp.EmulateViewport(phone.width, phone.height), chromedp.Navigate(s.URL()+"/ui"))
+	const first = `document.querySelector(".opblock")?.getBoundingClientRect().bottom < innerHeight`
+	eventually(t, ctx, first)
+	for _, id := range []string{"listEBs", "storeEB", "readRecords", "recordBatch", "storeSeveral"} { // one of each form
 		block := `.opblock[id$="-` + id + `"]`
 		do(t, ctx, chromedp.Click(chromedp.CSS(block+` .opblock-summary-control`)),
 			chromedp.WaitVisible(chromedp.CSS(block+` .responses-inner`)))
 	}
+	if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
+		t.Errorf("these are wider than the screen:\n%s", strings.Join(found, "\n"))
+	}
+	evaluate[bool](t, ctx, `scrollTo(0, 0), true`)
+	do(t, ctx, chromedp.EmulateViewport(desk.width, desk.height))
+	eventually(t, ctx, first)
 }
 
-// narrow are widths of phones, of a tablet, and of a half window and a whole one.
-var narrow = []int64{320, 360, 375, 390, 768, 801, 960, 1280}
+// widths are those of phones, of a tablet, and of a half window and a whole one.
+func widths() []int64 {
+	if env.InProof() {
+		return []int64{320, 360, 375, 390, 768, 801, 960, 1280}
+	}
+	return []int64{320, 390, 801, 1280}
+}
 
 // brokenWords finds the words of a usual length that are not on one line.
 const brokenWords = `(() => {
@@ -140,14 +100,14 @@ func TestTablesFitWithoutBreakingWords(t *testing.T) {
 		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
 		"sbds/sbd-1jmtcf1spv6f", "sbds/sbd-absurd", "sbds/" + strings.Repeat("endless", 8)[:50], "ebs/eb-d2nq1cpkh0b", "ebs/eb-absurd", "ebs/eb-absurd?call=1",
 		"ebs/eb-absurd?function=unknown", // lists no calls
-		"api/v1/guide", "api/v1/problems",
+		"api/v1/", "api/v1/guide", "api/v1/problems", "api/v1/problems/metadata-mismatch",
 	} {
 		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
 		// Tools say something when they are used.
 		evaluate[int](t, ctx, `[...document.querySelectorAll(".findtools input")].map((e) => { e.value = "nothing like this"; e.dispatchEvent(new Event("input")); }).length`)
 		// The failures of a long block may not be counted yet.
 		evaluate[int](t, ctx, `[...document.querySelectorAll("[data-name=Failed]")].map((e) => { e.innerHTML = "<span class=none>not counted yet</span>"; }).length`)
-		for _, width := range narrow {
+		for _, width := range widths() {
 			do(t, ctx, chromedp.EmulateViewport(width, 800))
 			if over := evaluate[int](t, ctx, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 				t.Errorf("/%s scrolls sideways by %d at a width of %d:\n%s", at, over, width, strings.Join(evaluate[[]string](t, ctx, wide), "\n"))
@@ -165,7 +125,7 @@ func TestAPhoneShowsWhenACallWasSent(t *testing.T) {
 	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 2.5, 3, true)})
 	ctx := env.Browser(t)
 	do(t, ctx, chromedp.Navigate(s.base+"/ebs/eb-1"))
-	for _, width := range narrow {
+	for _, width := range widths() {
 		do(t, ctx, chromedp.EmulateViewport(width, 800))
 		if got := text(t, ctx, `.calls`); !strings.Contains(got, "20:00:00.000") || !strings.Contains(got, "20:00:02.500") {
 			t.Errorf("at a width of %d the calls are\n%s", width, got)
@@ -203,7 +163,7 @@ func TestTheWholeNightIsInSight(t *testing.T) {
 	})()`
 	ctx := env.Browser(t)
 	do(t, ctx, chromedp.Navigate(s.base+"/night?date=2026-03-01"))
-	for _, width := range append(narrow, 2560) {
+	for _, width := range append(widths(), 2560) {
 		do(t, ctx, chromedp.EmulateViewport(width, 800))
 		if found := evaluate[string](t, ctx, trouble); found != "" {
 			t.Errorf("at a width of %d, %s", width, found)
@@ -293,7 +253,7 @@ func TestTheSearchBoxShowsItsWholeHint(t *testing.T) {
 	s := emptySite(t)
 	ctx := env.Browser(t)
 	do(t, ctx, chromedp.Navigate(s.base+"/"))
-	for _, width := range append([]int64{1024, 1100, 1440, 1920}, narrow...) {
+	for _, width := range append([]int64{1024, 1100, 1440, 1920}, widths()...) {
 		do(t, ctx, chromedp.EmulateViewport(width, 800))
 		if cut := evaluate[int](t, ctx, hintCut); cut > 0 {
 			t.Errorf("at a width of %d, %d pixels of the hint are not seen", width, cut)

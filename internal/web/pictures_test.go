@@ -31,9 +31,10 @@ func TestPictures(t *testing.T) {
 	pages := map[string]string{
 		"home": "", "changes": "changes", "blocks": "ebs", "night": "night?date=" + time.Now().UTC().Format(time.DateOnly), "unknown": "ebs/eb-unknown",
 	}
+	definition, block := "sbds/"+week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "ebs/"+week.failing(t)
 	for name, at := range map[string]string{
-		"found": "search?q=cen", "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "block": "ebs/" + week.failing(t),
-		"definition": "sbds/" + week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "definitions": "sbds", "compared": week.tour(t)[24], "emptynight": "night?date=2001-01-01", "version": "ebs/" + week.failing(t) + "?at=2999-01-01", "older": "changes?before=500&kind=sbds",
+		"found": "search?q=cen", "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "emptynight": "night?date=2001-01-01",
+		"block": block, "version": block + "?at=2999-01-01", "definitions": "sbds", "definition": definition, "compared": "compare?to=" + definition, "older": "changes?before=500&kind=sbds",
 	} {
 		week.picture(t, dir, "week-"+name, at)
 	}

@@ -50,6 +50,6 @@ func TestATimelineOnPostgreSQL(t *testing.T) {
 	s.record(t, "eb-1", callIn("scripting.devicecontrol.scan", 510, 511, true))
 	eventually(t, ctx, `document.querySelector(".tally").textContent.includes("3 failed")`)
 	s.storeCalls(t, "eb-1", []string{callIn("m.other", 0, 1, false)})
-	until(t, ctx, "the new version is shown", shown(".tally", "1 call")+" && "+shown(".tally", "none failed"))
+	eventually(t, ctx, shown(".tally", "1 call")+" && "+shown(".tally", "none failed"))
 	noComplaints(t, ctx, watch)
 }

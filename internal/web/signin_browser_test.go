@@ -38,14 +38,6 @@ func at(t *testing.T, ctx context.Context) string {
 	return got
 }
 
-// await waits until a condition of the page holds.
-func await(t *testing.T, ctx context.Context, condition string) {
-	t.Helper()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition)); err != nil {
-		t.Fatalf("%s never holds on %s: %v", condition, at(t, ctx), err)
-	}
-}
-
 // follows makes the page follow the archive, and counts in the page how its stream
 // does.
 const follows = `new Promise((resolve) => {
@@ -54,58 +46,48 @@ const follows = `new Promise((resolve) => {
 	stream.onerror = () => { window.broken = (window.broken ?? 0) + 1; };
 })`
 
+// A person signs in and out behind a proxy that strips a prefix.
 func TestAPersonSignsInAndOut(t *testing.T) {
-	for name, test := range map[string]struct{ base, prefix string }{
-		"under a base path":              {"/ns/oda", ""},
-		"behind a proxy with its prefix": {"", "/archive"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			proxied := httptest.NewUnstartedServer(nil)
-			g := newGuarded(t, test.base, func(p *env.Provider, cfg *app.Config) {
-				if test.prefix != "" {
-					cfg.PublicURL = "http://" + proxied.Listener.Addr().String() + test.prefix
-					p.Redirects = []string{cfg.PublicURL + "/signed-in"}
-				}
-			})
-			if test.prefix != "" {
-				proxied.Config.Handler = http.StripPrefix(test.prefix, httputil.NewSingleHostReverseProxy(mustParse(t, g.Origin())))
-				proxied.Start()
-				g.base = proxied.URL + test.prefix
-			}
-			t.Cleanup(proxied.Close)
-			ctx := env.Browser(t)
-			page := g.base + "/ebs?telescope=ska_mid#main"
-			do(t, ctx, chromedp.Navigate(page))
-			if found := axe(t, ctx); len(found) > 0 {
-				t.Errorf("the page to sign in: %s", strings.Join(found, "\n"))
-			}
-			do(t, ctx, chromedp.Click(chromedp.CSS(`a.button`)))
-			login(t, ctx, "ada")
-			if got := at(t, ctx); got != page {
-				t.Errorf("ada ends up at %s, want %s", got, page)
-			}
-			if got := text(t, ctx, `.who strong`); got != "ada" {
-				t.Errorf("the page says that %q is signed in", got)
-			}
-
-			// The page may read, write and follow.
-			if got := evaluate[int](t, ctx, `fetch(new URL("api/v1/prjs/prj-1", root), {method: "PUT", headers: {"Content-Type": "application/json"},
-				body: '{"prj_id":"prj-1"}'}).then(a => a.status)`); got != http.StatusOK {
-				t.Errorf("a write from the page answers %d", got)
-			}
-			evaluate[bool](t, ctx, follows)
-
-			tab, done := chromedp.NewContext(ctx) // another tab
-			defer done()
-			do(t, tab, chromedp.Navigate(g.base+"/prjs/prj-1"), chromedp.WaitVisible(chromedp.CSS(`.who`)),
-				chromedp.Click(chromedp.CSS(`.who button`)), chromedp.WaitVisible(`//h1[text()="You are signed out"]`))
-			if found := axe(t, tab); len(found) > 0 {
-				t.Errorf("the page after signing out: %s", strings.Join(found, "\n"))
-			}
-			await(t, ctx, `window.broken > 0 && stream.readyState !== EventSource.OPEN`)
-			do(t, ctx, chromedp.Navigate(g.base+"/night"), chromedp.WaitVisible(chromedp.CSS(`.signin`)))
-		})
+	proxied := httptest.NewUnstartedServer(nil)
+	g := newGuarded(t, "", func(p *env.Provider, cfg *app.Config) {
+		cfg.PublicURL = "http://" + proxied.Listener.Addr().String() + "/archive"
+		p.Redirects = []string{cfg.PublicURL + "/signed-in"}
+	})
+	proxied.Config.Handler = http.StripPrefix("/archive", httputil.NewSingleHostReverseProxy(mustParse(t, g.Origin())))
+	proxied.Start()
+	t.Cleanup(proxied.Close)
+	g.base = proxied.URL + "/archive"
+	ctx := env.Browser(t)
+	page := g.base + "/ebs?telescope=ska_mid#main"
+	do(t, ctx, chromedp.Navigate(page))
+	if found := axe(t, ctx, "light"); len(found) > 0 {
+		t.Errorf("the page to sign in: %s", strings.Join(found, "\n"))
 	}
+	do(t, ctx, chromedp.Click(chromedp.CSS(`a.button`)))
+	login(t, ctx, "ada")
+	if got := at(t, ctx); got != page {
+		t.Errorf("ada ends up at %s, want %s", got, page)
+	}
+	if got := text(t, ctx, `.who strong`); got != "ada" {
+		t.Errorf("the page says that %q is signed in", got)
+	}
+
+	// The page may read, write and follow.
+	if got := evaluate[int](t, ctx, `fetch(new URL("api/v1/prjs/prj-1", root), {method: "PUT", headers: {"Content-Type": "application/json"},
+		body: '{"prj_id":"prj-1"}'}).then(a => a.status)`); got != http.StatusOK {
+		t.Errorf("a write from the page answers %d", got)
+	}
+	evaluate[bool](t, ctx, follows)
+
+	tab, done := chromedp.NewContext(ctx) // another tab
+	defer done()
+	do(t, tab, chromedp.Navigate(g.base+"/prjs/prj-1"), chromedp.WaitVisible(chromedp.CSS(`.who`)),
+		chromedp.Click(chromedp.CSS(`.who button`)), chromedp.WaitVisible(`//h1[text()="You are signed out"]`))
+	if found := axe(t, tab, "dark"); len(found) > 0 {
+		t.Errorf("the page after signing out: %s", strings.Join(found, "\n"))
+	}
+	eventually(t, ctx, `window.broken > 0 && stream.readyState !== EventSource.OPEN`)
+	do(t, ctx, chromedp.Navigate(g.base+"/night"), chromedp.WaitVisible(chromedp.CSS(`.signin`)))
 }
 
 // tokenSite is an archive whose people sign in with a token.
@@ -164,7 +146,7 @@ func TestASessionEndsOnAnOpenPage(t *testing.T) {
 		t.Errorf("signing in leads to %s, want %s", got, page)
 	}
 	do(t, ctx, chromedp.SetValue(chromedp.CSS(`.find input`), "what I was typing"))
-	await(t, ctx, `document.querySelector(".ended a") !== null`)
+	eventually(t, ctx, `document.querySelector(".ended a") !== null`)
 	if got := evaluate[string](t, ctx, `document.querySelector(".find input").value`); got != "what I was typing" {
 		t.Errorf("the page has lost its content: %q", got)
 	}
@@ -190,7 +172,7 @@ func TestARevokedTokenEndsTheSessionOfAnOpenPage(t *testing.T) {
 	if err := auth.RevokeToken(s.file, "visitor"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, ctx, `document.querySelector(".ended a") !== null`)
+	eventually(t, ctx, `document.querySelector(".ended a") !== null`)
 	if s.Followers() != 0 {
 		t.Errorf("%d streams go on", s.Followers())
 	}

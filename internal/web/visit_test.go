@@ -101,7 +101,8 @@ func (s site) ids(t *testing.T, search string) []string {
 	return regexp.MustCompile(`(?:sbd|sbi|eb|prj)-[a-z0-9-]+`).FindAllString(strings.Split(answer.Text(), `"next"`)[0], -1)
 }
 
-// tour is an address of each page, in the ways in which it may look.
+// tour is an address of each page, in the ways in which it may look. The first of each
+// kind has the most on it.
 func (s site) tour(t *testing.T) []string {
 	t.Helper()
 	sbd := s.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0] // has several versions
@@ -120,8 +121,8 @@ func (s site) tour(t *testing.T) []string {
 		"ebs/" + s.failing(t),
 		"ebs/" + s.failing(t) + "?calls=failed",
 		"prjs/" + s.ids(t, "/prjs/search?fields=id&limit=1")[0],
-		"compare",
 		"compare?from=sbds/" + sbd + "@1&to=sbds/" + sbd + "@2",
+		"compare",
 		"compare?from=sbds/" + sbd + "@1&to=sbds/" + sbd + "@2&view=unified",
 		"compare?from=ebs/" + blocks[0] + "@1&to=ebs/" + blocks[1] + "@1",
 		"compare?from=nothing",
@@ -184,6 +185,19 @@ func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
 	return reply
 }
 
+// says fails the test unless each of the pages has these texts in it.
+func (s site) says(t *testing.T, pages map[string][]string) {
+	t.Helper()
+	for at, want := range pages {
+		page := s.get(t, at).Text()
+		for _, text := range want {
+			if !strings.Contains(page, text) {
+				t.Errorf("/%s lacks %s:\n%s", at, text, page)
+			}
+		}
+	}
+}
+
 // scheme makes the browser prefer a colour scheme.
 func scheme(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
@@ -195,20 +209,20 @@ func scheme(t *testing.T, ctx context.Context, name string) {
 	}
 }
 
-// axe judges the page that is open, in light as it is and in dark on a desk, and
-// returns its serious findings.
-func axe(t *testing.T, ctx context.Context) []string {
+// axe judges the page that is open, in some colour schemes, and returns its serious
+// findings.
+func axe(t *testing.T, ctx context.Context, schemes ...string) (found []string) {
 	t.Helper()
 	source, err := os.ReadFile("testdata/axe/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		t.Fatalf("this test needs axe-core: run \"make setup\" (%v)", err)
 	}
-	const judge = `axe.run({resultTypes: ["violations"]}).then((results) => results.violations
-		.filter(v => v.impact === "serious" || v.impact === "critical")
-		.flatMap(v => v.nodes.map(n => v.id + ": " + n.target + ": " + n.failureSummary)))`
-	scheme(t, ctx, "light")
-	found := evaluate[[]string](t, ctx, string(source)+";"+judge)
-	scheme(t, ctx, "dark")
-	do(t, ctx, chromedp.EmulateViewport(screens["desk"].width, screens["desk"].height))
-	return append(found, evaluate[[]string](t, ctx, judge)...)
+	evaluate[bool](t, ctx, string(source)+"; true")
+	for _, name := range schemes {
+		scheme(t, ctx, name)
+		found = append(found, evaluate[[]string](t, ctx, `axe.run({resultTypes: ["violations"]}).then((results) => results.violations
+			.filter(v => v.impact === "serious" || v.impact === "critical")
+			.flatMap(v => v.nodes.map(n => v.id + ": " + n.target + ": " + n.failureSummary)))`)...)
+	}
+	return found
 }

@@ -34,18 +34,10 @@ type Answer struct {
 	Body   string
 }
 
-// TryItOut tries an operation in the Swagger UI as a person would: it opens the
-// page, unfolds the operation, fills in the parameters, clicks "Execute" and
-// reads the answer. ctx comes from Browser.
-func TryItOut(ctx context.Context, uiURL, operationID string, params ...Param) (Answer, error) {
-	if err := chromedp.Do(ctx, chromedp.Navigate(uiURL)); err != nil {
-		return Answer{}, fmt.Errorf("open %s: %w", uiURL, err)
-	}
-	return TryItOutHere(ctx, operationID, params...)
-}
-
-// TryItOutHere is TryItOut on a Swagger UI that is already open.
-func TryItOutHere(ctx context.Context, operationID string, params ...Param) (Answer, error) {
+// TryItOut tries an operation in the Swagger UI that is open, as a person would: it unfolds
+// the operation, fills in the parameters, clicks "Execute" and reads the answer. ctx comes
+// from Browser.
+func TryItOut(ctx context.Context, operationID string, params ...Param) (Answer, error) {
 	block := `.opblock[id$="-` + operationID + `"]`
 	if err := unfold(ctx, block); err != nil {
 		return Answer{}, fmt.Errorf("unfold the operation %s: %w", operationID, err)
