@@ -59,7 +59,7 @@ LONGEST = ./internal/web ./internal/postgres ./internal/app ./internal/httpapi .
 # Without what only a debugger needs, and what "make lint" looks at anyway, a quarter less
 # time goes into building them. The time-outs are for machines that are busy with something else.
 test-oda:
-	go test -vet=off -ldflags '-s -w' -timeout 60m $(LONGEST) ./...
+	ODA_BIN=$(CURDIR)/bin/oda go test -vet=off -ldflags '-s -w' -timeout 60m $(LONGEST) ./...
 
 # Tests also wait, for the disk, a browser or a database, so these run beside them.
 test-others:

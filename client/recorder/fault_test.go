@@ -16,11 +16,12 @@ import (
 	"oda/internal/test/env"
 )
 
-func TestNothingIsLostWhenTheArchiveIsKilledTwentyTimes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("this test starts an archive twenty times")
-	}
+func TestNothingIsLostWhenTheArchiveIsKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
+	kills := 6
+	if env.InProof() {
+		kills = 20
+	}
 	network := newRelay(t)
 	database := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
 	archive := env.Oda(t, "serve", database)
@@ -40,7 +41,7 @@ func TestNothingIsLostWhenTheArchiveIsKilledTwentyTimes(t *testing.T) {
 		}
 		recorded <- n
 	}()
-	for range 20 {
+	for range kills {
 		if err := rec.Flush(patient(t)); err != nil {
 			t.Error(err)
 			break
@@ -181,9 +182,9 @@ func TestARecordLargerThanABatchIsSentAlone(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, env.Oda(t, "serve").URL)
 	rec, _ := opened(t, c, recorder.Options{})
-	for n := 1; n <= 9; n++ {
+	for n := 1; n <= 5; n++ {
 		record := numbered(n)
-		if n%3 == 0 {
+		if n%2 == 0 {
 			record.Response = strings.Repeat("x", 3<<20)
 		}
 		if err := rec.Record(record); err != nil {
@@ -191,7 +192,7 @@ func TestARecordLargerThanABatchIsSentAlone(t *testing.T) {
 		}
 	}
 	closeRecorder(t, rec)
-	wantNumbers(t, c, rec.BlockID(), 9)
+	wantNumbers(t, c, rec.BlockID(), 5)
 	// A record that no archive accepts is dropped at once.
 	rec, _ = opened(t, c, recorder.Options{})
 	if err := rec.Record(recorder.Call{Request: "s", Response: strings.Repeat("x", 64<<20)}); !errors.Is(err, recorder.ErrDropped) {

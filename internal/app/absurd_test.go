@@ -43,7 +43,10 @@ func TestAbsurdValuesAreFoundInEveryColumn(t *testing.T) {
 			if len(all) < 50 {
 				t.Fatalf("only %d columns are known", len(all))
 			}
-			for _, one := range all {
+			for i, one := range all {
+				if i > 0 && one.table == all[i-1].table && one.column == all[i-1].column && !env.InProof() {
+					continue // "make proof" takes every value, and the others the first
+				}
 				if constrained[engine+" "+one.table+"."+one.column] {
 					continue
 				}

@@ -28,7 +28,7 @@ const overloadClients = 900
 // archive answers some of them in time, refuses the others soon, recording last, loses
 // nothing, and is well again when it is over. ODA_OVERLOAD says for how long.
 func TestOverload(t *testing.T) {
-	length := env.Length(t, "ODA_OVERLOAD", 3*time.Second)
+	length := env.Length(t, "ODA_OVERLOAD", 1500*time.Millisecond)
 	for name, database := range map[string]func() []string{
 		"SQLite":     func() []string { return nil },
 		"PostgreSQL": func() []string { return []string{"--db", env.Postgres(t)} },

@@ -27,28 +27,34 @@ const (
 // builds it.
 var program struct {
 	sync.Once
-	dir string // empty if nothing was built
-	err error
+	path string
+	dir  string // empty if nothing was built
+	err  error
 }
 
-// Program returns the path of an oda built from the current sources, with the
-// linker flags of a release. It is built once per test binary, whose TestMain
-// must call Clean.
+// Program returns the path of an oda with the linker flags of a release: the one that
+// ODA_BIN names, as "make test" does, which has just built it; or one that is built
+// from the current sources, once per test binary, whose TestMain must call Clean.
 func Program(tb testing.TB) string {
 	tb.Helper()
 	program.Do(build)
 	if program.err != nil {
 		tb.Fatalf("build oda: %v", program.err)
 	}
-	return filepath.Join(program.dir, "oda")
+	return program.path
 }
 
 func build() {
+	if program.path = os.Getenv("ODA_BIN"); program.path != "" {
+		_, program.err = os.Stat(program.path) // so that "go test" knows when it was built
+		return
+	}
 	program.dir, program.err = os.MkdirTemp("", "oda-program-")
 	if program.err != nil {
 		return
 	}
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version=test", "-o", program.dir, "oda/cmd/oda")
+	program.path = filepath.Join(program.dir, "oda")
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version=test", "-o", program.path, "oda/cmd/oda")
 	// As in a release: static, and without the race detector, which would spoil
 	// measurements of time and memory.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 // test run; "make linear" sets minutes.
 const lengthVariable = "ODA_LINEAR"
 
-const defaultLength = 6 * time.Second
+const defaultLength = 3 * time.Second
 
 func length(tb testing.TB) time.Duration {
 	tb.Helper()
