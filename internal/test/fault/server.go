@@ -32,7 +32,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 	}
 	// The port and the directories are not set in a file, because a standby
 	// begins with a copy of its primary's files.
-	process, err := c.yard.Start("postgres", c.command("postgres", "-D", c.DataDir,
+	process, err := c.yard.Start("postgres", c.command(c.Program("postgres"), "-D", c.DataDir,
 		"-h", "127.0.0.1", "-p", strconv.Itoa(c.Port), "-k", c.SocketDir))
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ func (c *Cluster) Standby(ctx context.Context) (*Cluster, error) {
 
 // follow turns a prepared cluster into a standby of a primary and starts it.
 func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
-	err := c.run(ctx, "pg_basebackup", "--pgdata", c.DataDir,
+	err := c.run(ctx, c.Program("pg_basebackup"), "--pgdata", c.DataDir,
 		"--dbname", fmt.Sprintf("host=127.0.0.1 port=%d user=postgres application_name=%s", primary.Port, c.Name),
 		"--write-recovery-conf", "--create-slot", "--slot", c.Name,
 		"--wal-method=stream", "--checkpoint=fast", "--no-sync")
