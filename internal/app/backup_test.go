@@ -106,7 +106,9 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 				t.Logf("%d changes, of %d", len(copied), len(changes))
 			} else if len(copied) >= len(changes) {
 				t.Errorf("the copy has %d changes, and there are %d", len(copied), len(changes))
-			} else if diff := cmp.Diff(changes[:len(copied)], copied); diff != "" {
+			} else if last := len(copied) - 1; last < 1 {
+				t.Error("the copy has no changes")
+			} else if diff := cmp.Diff(changes[:last], copied[:last]); diff != "" { // the last may have had more records since
 				t.Errorf("the changes of the copy are not the first ones (-want +got):\n%s", diff)
 			}
 			must(t, "PUT", again.URL+"/sbds/after", `{}`)

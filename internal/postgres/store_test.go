@@ -24,7 +24,7 @@ func TestTheEngineIsAStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	suite.Run(t, func(tb testing.TB) oda.Engine {
-		dsn := env.PostgresCopy(tb, empty) // making the tables takes longer than most tests
+		dsn := env.PostgresCopy(tb, empty)   // making the tables takes longer than most tests
 		if env.InProof() || rand.N(3) == 0 { // it takes longer than most scenarios
 			tb.Cleanup(func() { wantWhole(tb, dsn) })
 		}

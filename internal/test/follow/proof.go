@@ -21,7 +21,7 @@ const (
 	progressIn = time.Minute            // within which everything must go on after a fault
 	patience   = 30 * time.Second
 	writePace  = 200 * time.Millisecond // followers have more to do than writers
-	lately     = 32 // how many changes of a log are looked at for a new one
+	lately     = 32                     // how many changes of a log are looked at for a new one
 )
 
 // proof is writers and followers of an archive. The followers reach it through
