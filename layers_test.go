@@ -30,7 +30,6 @@ var rooms = map[string][]string{
 	"oda":                            {"oda/internal/rawjson", "oda/internal/words", "oda/sky"},
 	"oda/api":                        {},
 	"oda/api/clients":                {},
-	"oda/api/gen":                    {},
 	"oda/docs":                       {},
 	"oda/client":                     {"oda", "oda/night", "oda/provenance", "oda/sky"},
 	"oda/client/recorder":            {"oda", "oda/client", "oda/internal/files", "oda/internal/skuid"},

@@ -20,7 +20,7 @@ import (
 
 const maxDepth = 100
 
-var description = sync.OnceValues(func() (*contract.Description, error) { return contract.Load(api.JSON, "Record") })
+var description = sync.OnceValues(func() (*contract.Description, error) { return contract.Load(api.JSON(), "Record") })
 
 // operations has the operationIds that store and create each kind.
 var operations = map[oda.Kind]struct{ store, create string }{

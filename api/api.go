@@ -2,21 +2,25 @@
 //
 // openapi.yaml is the contract, written by people. Requests are checked against
 // it, clients can download it, and the tests check every response against it.
-// So a change of the API begins there. openapi.json is the same document for
-// programs; "go generate ./api" writes it, and a test fails if it is out of
-// date.
+// So a change of the API begins there.
 package api
 
-import _ "embed"
-
-//go:generate go run ./gen openapi.yaml openapi.json
+import (
+	_ "embed"
+	"sync"
+)
 
 // YAML is the description as its authors write it.
 //
 //go:embed openapi.yaml
 var YAML []byte
 
-// JSON is the same description, generated from YAML.
-//
-//go:embed openapi.json
-var JSON []byte
+// JSON returns the description as JSON, with its keys in the same order. The first call makes
+// it, which takes about 10 ms.
+var JSON = sync.OnceValue(func() []byte {
+	text, err := toJSON(YAML)
+	if err != nil {
+		panic("openapi.yaml cannot be written as JSON: " + err.Error())
+	}
+	return text
+})

@@ -1,15 +1,11 @@
 package api_test
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,22 +20,8 @@ import (
 
 const problemPrefix = "urn:oda:problem:"
 
-func TestJSONIsUpToDate(t *testing.T) {
-	target := filepath.Join(t.TempDir(), "openapi.json")
-	if out, err := exec.Command("go", "run", "./gen", "openapi.yaml", target).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	want, err := os.ReadFile(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, api.JSON) {
-		t.Error(`openapi.json is stale: run "go generate ./api"`)
-	}
-}
-
 func TestDescriptionIsValidWithItsExamples(t *testing.T) {
-	for name, data := range map[string][]byte{"yaml": api.YAML, "json": api.JSON} {
+	for name, data := range map[string][]byte{"yaml": api.YAML, "json": api.JSON()} {
 		t.Run(name, func(t *testing.T) {
 			doc := load(t, data)
 			if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
@@ -51,7 +33,7 @@ func TestDescriptionIsValidWithItsExamples(t *testing.T) {
 
 func TestEveryOperationIsFullyDescribed(t *testing.T) {
 	revisions := []any{"A", "B", "A, B", "addition"}
-	for name, op := range operations(load(t, api.JSON)) {
+	for name, op := range operations(load(t, api.JSON())) {
 		t.Run(name, func(t *testing.T) {
 			if op.Summary == "" || op.Description == "" || len(op.Tags) != 1 {
 				t.Error("summary, description or tag is missing")
@@ -78,7 +60,7 @@ func TestEveryOperationIsFullyDescribed(t *testing.T) {
 }
 
 func TestProblemExamplesHaveTheStatusOfTheirResponse(t *testing.T) {
-	for name, op := range operations(load(t, api.JSON)) {
+	for name, op := range operations(load(t, api.JSON())) {
 		for status, response := range op.Responses.Map() {
 			media := response.Value.Content["application/problem+json"]
 			if media == nil {
@@ -101,7 +83,7 @@ func TestProblemExamplesHaveTheStatusOfTheirResponse(t *testing.T) {
 // the same ones and show an example of each.
 func TestProblemTypesAreTheCodesOfTheRootPackage(t *testing.T) {
 	codes := codesOf(t, "../error.go")
-	doc := load(t, api.JSON)
+	doc := load(t, api.JSON())
 
 	var described []string
 	for _, v := range doc.Components.Schemas["Problem"].Value.Properties["type"].Value.Enum {
@@ -133,7 +115,7 @@ func TestProblemTypesAreTheCodesOfTheRootPackage(t *testing.T) {
 
 // The description has every row of the specification's tables.
 func TestEveryOperationOfTheSpecificationIsDescribed(t *testing.T) {
-	doc := load(t, api.JSON)
+	doc := load(t, api.JSON())
 	rows := []struct {
 		method, path, revision, statuses string
 	}{

@@ -23,7 +23,7 @@ import (
 // Entities are stored first, as in a real archive.
 func TestExamplesWorkTogether(t *testing.T) {
 	a := env.Start(t)
-	doc := load(t, api.JSON)
+	doc := load(t, api.JSON())
 	for _, method := range []string{"PUT", "POST", "PATCH", "GET"} {
 		for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
 			op := doc.Paths.Value(path).GetOperation(method)
@@ -84,7 +84,7 @@ func bodies(t *testing.T, op *openapi3.Operation) map[string]string {
 // A prefilled user would make all people the same person, and a prefilled key
 // each request a repetition of the first.
 func TestPersonalParametersAreNotPrefilled(t *testing.T) {
-	for name, op := range operations(load(t, api.JSON)) {
+	for name, op := range operations(load(t, api.JSON())) {
 		for _, p := range op.Parameters {
 			if p.Value.In == "header" && p.Value.Example != nil || p.Value.Name == "cursor" && p.Value.Example != nil {
 				t.Errorf("%s: %s is prefilled with %v", name, p.Value.Name, p.Value.Example)
@@ -96,7 +96,7 @@ func TestPersonalParametersAreNotPrefilled(t *testing.T) {
 // The pattern of a time matches what the server accepts, and nothing else
 // except days that a month does not have.
 func TestThePatternOfTimesMatchesTheServer(t *testing.T) {
-	schemas := load(t, api.JSON).Components.Schemas
+	schemas := load(t, api.JSON()).Components.Schemas
 	pattern, inQuery := schemas["Timestamp"].Value.Pattern, schemas["QueryTime"].Value.Pattern
 	fits, fitsQuery := regexp.MustCompile(pattern), regexp.MustCompile(inQuery)
 	noSuchDay := regexp.MustCompile(`^\d{4}-(02-29|02-30|..-31)`)
@@ -120,7 +120,7 @@ func TestThePatternOfTimesMatchesTheServer(t *testing.T) {
 // In Markdown, a line that begins with a number and a full stop is a list.
 func TestNoLineIsAccidentallyAList(t *testing.T) {
 	list := regexp.MustCompile(`\\n *\d+[.)]`)
-	for _, found := range list.FindAllString(string(api.JSON), -1) {
+	for _, found := range list.FindAllString(string(api.JSON()), -1) {
 		t.Errorf("a description has a line that begins with %q", found)
 	}
 }

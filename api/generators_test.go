@@ -18,7 +18,7 @@ import (
 // make a function NewX for a type X.
 func TestComponentNamesAreUnique(t *testing.T) {
 	var doc struct{ Components map[string]map[string]any }
-	if err := json.Unmarshal(api.JSON, &doc); err != nil {
+	if err := json.Unmarshal(api.JSON(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	section := map[string]string{}
@@ -41,7 +41,7 @@ func TestComponentNamesAreUnique(t *testing.T) {
 // An entity that was read can be stored without conversion, since the type is
 // the same.
 func TestAnEntityHasOneSchema(t *testing.T) {
-	doc := load(t, api.JSON)
+	doc := load(t, api.JSON())
 	for collection, kind := range map[string]string{
 		"sbds": "SBDefinition", "sbis": "SBInstance", "ebs": "ExecutionBlock", "prjs": "Project",
 	} {
@@ -108,7 +108,7 @@ func TestWhatGeneratorsNameHasAName(t *testing.T) {
 			t.Errorf("%s is an enum or an object without a name", where)
 		}
 	})
-	for path, item := range load(t, api.JSON).Paths.Map() {
+	for path, item := range load(t, api.JSON()).Paths.Map() {
 		for method, op := range item.Operations() {
 			for status, response := range op.Responses.Map() {
 				if response.Ref == "" {
@@ -149,12 +149,12 @@ func TestNullableHasAType(t *testing.T) {
 // Every schema is used: one that is not describes nothing that the archive does.
 func TestEveryComponentIsUsed(t *testing.T) {
 	var doc struct{ Components map[string]map[string]any }
-	if err := json.Unmarshal(api.JSON, &doc); err != nil {
+	if err := json.Unmarshal(api.JSON(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	for section, components := range doc.Components {
 		for name := range components {
-			if !bytes.Contains(api.JSON, []byte(`"#/components/`+section+"/"+name+`"`)) && section != "securitySchemes" && name != "NoSuchPath" {
+			if !bytes.Contains(api.JSON(), []byte(`"#/components/`+section+"/"+name+`"`)) && section != "securitySchemes" && name != "NoSuchPath" {
 				t.Errorf("nothing refers to components/%s/%s", section, name)
 			}
 		}
@@ -167,7 +167,7 @@ func TestEveryComponentIsUsed(t *testing.T) {
 func eachSchema(t *testing.T, visit func(where string, schema map[string]any)) {
 	t.Helper()
 	var doc map[string]any
-	if err := json.Unmarshal(api.JSON, &doc); err != nil {
+	if err := json.Unmarshal(api.JSON(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	delete(doc["components"].(map[string]any), "x-schemas")

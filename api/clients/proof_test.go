@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oda/api"
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
@@ -71,6 +72,9 @@ func TestProofOfOgenAndProgenitor(t *testing.T) {
 	t.Run("progenitor", func(t *testing.T) {
 		if _, err := exec.LookPath("cargo"); err != nil {
 			t.Fatal("this test needs Rust 1.88 or newer, which rustup installs; Debian's may be too old")
+		}
+		if err := os.WriteFile("rust/openapi.json", api.JSON(), 0o644); err != nil {
+			t.Fatal(err)
 		}
 		run(t, "rust", step{"cargo", "build", "--quiet", "--locked"})
 		copies(t, "rust", step{"target/debug/roundtrip"})

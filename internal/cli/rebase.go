@@ -21,7 +21,7 @@ import (
 // restated returns a document with the managed metadata of another state of the
 // entity, so that it is stored as what follows that state. Nothing else changes.
 func restated(kind oda.Kind, text []byte, m oda.Metadata) ([]byte, error) {
-	description, err := contract.Load(api.JSON)
+	description, err := contract.Load(api.JSON())
 	if err != nil {
 		return nil, err
 	}

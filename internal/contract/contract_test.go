@@ -21,7 +21,7 @@ const maxDepth = 100
 
 func load(t testing.TB) *contract.Description {
 	t.Helper()
-	d, err := contract.Load(api.JSON, "Record")
+	d, err := contract.Load(api.JSON(), "Record")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestLoadRefusesKeywordsThatItDoesNotEnforce(t *testing.T) {
 		})
 	}
 	t.Run("an unknown leaf", func(t *testing.T) {
-		if _, err := contract.Load(api.JSON, "Nothing"); err == nil {
+		if _, err := contract.Load(api.JSON(), "Nothing"); err == nil {
 			t.Error("the description was loaded")
 		}
 	})

@@ -2,7 +2,7 @@
 //
 // The specification says "400: the request fails validation against the API
 // description", and this package takes it literally: Load compiles the
-// parameters and bodies of openapi.json into small checkers, and nothing else
+// parameters and bodies of openapi.yaml into small checkers, and nothing else
 // defines what a valid request is. A body is read once. The same pass finds
 // syntax errors, checks the document against its schema, and notes where the
 // declared values are, so that the rules of the archive need not parse it

@@ -103,7 +103,7 @@ type API struct {
 // New compiles the API description and sets up the routes.
 func New(cfg Config) (*API, error) {
 	// Only whole records are needed, not their members.
-	description, err := contract.Load(api.JSON, "Record")
+	description, err := contract.Load(api.JSON(), "Record")
 	if err != nil {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}

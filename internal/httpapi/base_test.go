@@ -235,11 +235,11 @@ func TestRoutesAndDescriptionMustAgree(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changed := change(string(described))
-			if changed == string(described) {
+			changed := change(string(described()))
+			if changed == string(described()) {
 				t.Fatal("the description was not changed")
 			}
-			api.JSON = []byte(changed)
+			api.JSON = func() []byte { return []byte(changed) }
 			if _, _, err := newAPI(t); err == nil || !strings.Contains(err.Error(), "operation") {
 				t.Errorf("New returns %v", err)
 			}

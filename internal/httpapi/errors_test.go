@@ -65,7 +65,7 @@ func TestEveryProblemHasItsShape(t *testing.T) {
 // description, by type.
 func describedTitles(t *testing.T) map[string]string {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	doc, err := openapi3.NewLoader().LoadFromData(api.JSON())
 	if err != nil {
 		t.Fatal(err)
 	}

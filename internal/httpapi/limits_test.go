@@ -173,7 +173,7 @@ func TestWebPagesOfOtherOrigins(t *testing.T) {
 // describedHeaders returns the headers that the API description lets callers send.
 func describedHeaders(t *testing.T) []string {
 	t.Helper()
-	description, err := openapi3.NewLoader().LoadFromData(api.JSON)
+	description, err := openapi3.NewLoader().LoadFromData(api.JSON())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func exampleProblems(t *testing.T) map[oda.Code]problem {
 			Examples map[string]struct{ Value json.RawMessage }
 		}
 	}
-	if err := json.Unmarshal(api.JSON, &doc); err != nil {
+	if err := json.Unmarshal(api.JSON(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	examples := map[oda.Code]problem{}

@@ -78,7 +78,7 @@ func document(idField, id, telescope string) string {
 // not know one.
 func operations(t testing.TB) []operation {
 	t.Helper()
-	description, err := contract.Load(api.JSON, "Record")
+	description, err := contract.Load(api.JSON(), "Record")
 	if err != nil {
 		t.Fatal(err)
 	}

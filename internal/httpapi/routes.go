@@ -98,7 +98,7 @@ func (a *API) routes() []route {
 		{operation: "guide", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Guide(c, c.r) }},
 		{operation: "problems", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Problems(c, c.r) }},
 		{operation: "problem", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Problem(c, c.r) }},
-		{operation: "descriptionJSON", role: auth.Reader, page: true, handle: static("application/json", api.JSON)},
+		{operation: "descriptionJSON", role: auth.Reader, page: true, handle: static("application/json", api.JSON())},
 		{operation: "descriptionYAML", role: auth.Reader, page: true, handle: static("application/yaml", api.YAML)},
 		{operation: "ui", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.UI(c, c.r) }},
 		{operation: "uiAsset", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Asset(c, c.r) }},

@@ -13,7 +13,7 @@ import (
 // Every operation says who may call it: to read it takes a reader, or an admin to
 // read everything at once, and to write at least a recorder.
 func TestEveryRouteHasARole(t *testing.T) {
-	description, err := contract.Load(api.JSON, "Record")
+	description, err := contract.Load(api.JSON(), "Record")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ type parser struct {
 }
 
 func newParser() (*parser, error) {
-	description, err := contract.Load(api.JSON, "Record")
+	description, err := contract.Load(api.JSON(), "Record")
 	if err != nil {
 		return nil, fmt.Errorf("compile the API description: %w", err)
 	}

@@ -421,8 +421,8 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	s := planned(t, dsn, "json", &plans)
 	runHot(t, s, &plans, 0, true) // the pages of the catalogue are not counted
 	demandIndexes(t, runHot(t, s, &plans, 1, true), 1)
-	if os.Getenv("ODA_WRITE_PLANS") != "" {
-		writePlans(t, dsn)
+	if path := os.Getenv("ODA_PLANS"); path != "" {
+		writePlans(t, dsn, path)
 	}
 }
 
@@ -485,8 +485,8 @@ func TestUpdatesInOneStatementReadNoOtherHeads(t *testing.T) {
 	}
 }
 
-// writePlans writes the page of the plans.
-func writePlans(t *testing.T, dsn string) {
+// writePlans writes a page with the plans, for people.
+func writePlans(t *testing.T, dsn, path string) {
 	t.Helper()
 	var plans plans
 	s := planned(t, dsn, "text", &plans)
@@ -497,9 +497,8 @@ func writePlans(t *testing.T, dsn string) {
 
 Each statement is shown as PostgreSQL ran it: sent by the archive, with the settings of its sessions, in a database of
 100,000 entities and 220,000 records. *Buffers* are pages of 8 KiB. A test holds every statement to its indexes and to
-a number of pages, here and with plans that were made while the tables were empty. This page is written by
-
-` + "```sh\nODA_WRITE_PLANS=1 go test -run TestHotStatementsUseTheirIndexes$ ./internal/postgres\n```\n")
+a number of pages, here and with plans that were made while the tables were empty.
+`)
 	for _, h := range hotOperations() {
 		if h.isSearch() {
 			continue // there are many, and they are much alike
@@ -509,7 +508,7 @@ a number of pages, here and with plans that were made while the tables were empt
 			fmt.Fprintf(&page, "\n```sql\n%s\n```\n\n```text\n%s\n```\n", strings.TrimSpace(undent(p.statement)), strings.TrimRight(p.text, "\n"))
 		}
 	}
-	if err := os.WriteFile("../../docs/postgres-plans.md", []byte(page.String()), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(page.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,7 +23,7 @@ type TB interface {
 
 // description compiles the API description once for all tests.
 var description = sync.OnceValues(func() (*contract.Description, error) {
-	return contract.Load(api.JSON, "Record")
+	return contract.Load(api.JSON(), "Record")
 })
 
 // Document parses a text as the body with which an entity of this kind is

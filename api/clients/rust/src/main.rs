@@ -1,6 +1,6 @@
 //! Reads a document with the client of progenitor, and stores it again as it is.
 
-progenitor::generate_api!("../../openapi.json");
+progenitor::generate_api!("openapi.json");
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
