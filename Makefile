@@ -14,7 +14,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run build wheel release release-test setup test test-oda test-others check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
+.PHONY: help demo run build wheel release release-test setup test test-oda test-others test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -51,7 +51,7 @@ test: ## Run the tests ("make check" and "make proof" run more)
 	@echo "This takes about 8 minutes on two cores. The first time it also installs what is missing:" \
 		"Chromium, PostgreSQL, pgbouncer, nginx, Caddy, Prometheus, Python and Node.js with the packages that the tests use."
 	@$(MAKE) --no-print-directory setup build
-	@$(MAKE) --no-print-directory --output-sync=line -j2 test-oda test-others
+	@$(MAKE) --no-print-directory --output-sync=line -j3 test-oda test-others test-python
 
 # The longest come first, so that no processor is idle in the end.
 LONGEST = ./internal/web ./internal/postgres ./internal/app ./internal/httpapi ./client/recorder
@@ -61,16 +61,19 @@ LONGEST = ./internal/web ./internal/postgres ./internal/app ./internal/httpapi .
 test-oda:
 	ODA_BIN=$(CURDIR)/bin/oda go test -vet=off -ldflags '-s -w' -timeout 60m $(LONGEST) ./...
 
-# Tests also wait, for the disk, a browser or a database, so these run beside them.
+# Tests also wait, for the disk, a browser or a database, so these run at the same time.
 test-others:
-	cd release && ODA_BIN=$(CURDIR)/bin/oda go test -timeout 30m .
-	cd bench && go test -timeout 30m ./...
-	ODA_BIN=$(CURDIR)/bin/oda PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=python/src python/.venv/bin/python -m unittest discover -s python/tests
+	cd release && ODA_BIN=$(CURDIR)/bin/oda go test -vet=off -ldflags '-s -w' -timeout 30m .
+	cd bench && go test -vet=off -ldflags '-s -w' -timeout 30m ./...
+
+# What Python compiles is kept with the packages, and not in the tree.
+test-python:
+	ODA_BIN=$(CURDIR)/bin/oda PYTHONPYCACHEPREFIX=$(CURDIR)/python/.venv/compiled PYTHONPATH=python/src python/.venv/bin/python -m unittest discover -s python/tests
 
 check: lint secure build ## Before a commit: lint, secure, then the tests, those in Go with the race detector
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages compiler
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 60m ./...
-	@$(MAKE) --no-print-directory test-others
+	@$(MAKE) --no-print-directory test-others test-python
 	cd release && go vet ./chart && go test -timeout 10m ./chart
 
 lint: ## Format, vet, staticcheck, the API description

@@ -46,6 +46,7 @@ def scan(n):
 """
 
 _built = []
+_shared = []
 
 
 def binary():
@@ -144,6 +145,15 @@ class Server:
         return self.get("/ebs/" + eb_id).get("request_responses", [])
 
 
+def shared():
+    """The archive of all tests that do not need their own."""
+    if not _shared:
+        server = Server()
+        atexit.register(server.remove)
+        _shared.append(server.start())
+    return _shared[0]
+
+
 def wait_until(done, what, seconds=PATIENCE):
     """Waits until a condition holds, or fails."""
     end = time.monotonic() + seconds
@@ -156,7 +166,7 @@ def wait_until(done, what, seconds=PATIENCE):
 class Case(unittest.TestCase):
     """A test with its own spool and environment.
 
-    ``server`` is an archive that the tests of one class share.
+    ``server`` is an archive that all tests share: none of them may stop it.
     """
 
     needs_server = True
@@ -164,9 +174,7 @@ class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if cls.needs_server:
-            cls.server = Server()
-            cls.addClassCleanup(cls.server.remove)
-            cls.server.start()
+            cls.server = shared()
 
     def setUp(self):
         self.spool = tempfile.mkdtemp(prefix="oda-spool-")
@@ -208,7 +216,7 @@ class Case(unittest.TestCase):
 
     def script(self, text, wait=True, **env):
         """Runs a script as a process, after PREAMBLE, and returns the process."""
-        settings = dict(os.environ, PYTHONPATH=SOURCE, PYTHONDONTWRITEBYTECODE="1", **env)
+        settings = dict(os.environ, PYTHONPATH=SOURCE, **env)
         process = subprocess.Popen(
             [sys.executable, "-c", PREAMBLE + textwrap.dedent(text)],
             env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

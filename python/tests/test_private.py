@@ -230,7 +230,7 @@ class WhatAServerSays(Case):
             said = self.script("scan(1)\noda_helper.flush(2)\nprint(oda_helper.status())", ODA_URL=url, EB_ID="eb-1", ODA_EXIT_TIMEOUT="0")
             done = subprocess.run(
                 [sys.executable, "-m", "oda_helper", "1"], capture_output=True, text=True, timeout=60,
-                env=dict(os.environ, PYTHONPATH=SOURCE, PYTHONDONTWRITEBYTECODE="1", ODA_TOKEN="secret", ODA_URL="http://127.0.0.1:1"),
+                env=dict(os.environ, PYTHONPATH=SOURCE, ODA_TOKEN="secret", ODA_URL="http://127.0.0.1:1"),
             )  # fmt: skip
             server.shutdown()
         self.assertEqual(done.returncode, 1)

@@ -184,10 +184,10 @@ class ADefinitionIsStored(Case):
         proxy = Proxy(self.server.port, lose=3)
         self.addCleanup(proxy.close)
         os.environ["ODA_URL"] = proxy.url
-        for sbd, advice in (({"sbd_id": "sbd-lost"}, "read it"), ({}, "look for it")):
+        for sbd, advice in (({"sbd_id": "sbd-save-lost"}, "read it"), ({}, "look for it")):
             with self.assertRaisesRegex(oda_helper.OdaUnreachable, "may or may not be stored: " + advice):
                 oda_helper.save(sbd)
-        self.assertEqual(self.server.get("/sbds/sbd-lost")["metadata"]["version"], 1)
+        self.assertEqual(self.server.get("/sbds/sbd-save-lost")["metadata"]["version"], 1)
         lost = [ConnectionResetError("it was cut off"), ConnectionRefusedError()]
         with mock.patch.object(_http.Client, "request", side_effect=lost):
             with self.assertRaisesRegex(oda_helper.OdaUnreachable, "cut off.* may or may not be stored"):
