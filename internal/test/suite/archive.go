@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"oda"
+	"oda/client"
+	"oda/night"
 	"oda/provenance"
 )
 
@@ -22,6 +24,7 @@ type archive interface {
 	Counts(ctx context.Context) (map[oda.Kind]int64, error)
 	Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error)
 	Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error)
+	Night(ctx context.Context, which client.Night) (*night.Report, error)
 }
 
 // writing is a document to be stored: as an engine gets it, and as a caller sends it.
@@ -34,6 +37,7 @@ type writing struct {
 type direct struct {
 	oda.Reader
 	engine oda.Engine
+	nights *night.Reporter
 }
 
 func (a direct) Put(ctx context.Context, writes []writing) ([]*oda.Entity, error) {
@@ -83,6 +87,18 @@ func (a direct) Changes(ctx context.Context, f oda.Following) (oda.ChangePage, e
 
 func (a direct) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
 	return provenance.New(a.engine).Graph(ctx, ref)
+}
+
+func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, error) {
+	params := map[string][]string{"date": {which.Date}, "zone": {which.Zone}}
+	if which.Telescope != "" {
+		params["telescope"] = []string{which.Telescope}
+	}
+	q, err := night.Parse(params)
+	if err != nil {
+		return nil, err
+	}
+	return a.nights.Report(ctx, q)
 }
 
 // keyOf returns an idempotency key for a request with this body.

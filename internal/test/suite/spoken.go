@@ -18,6 +18,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/test/judge"
+	"oda/night"
 	"oda/provenance"
 )
 
@@ -33,7 +34,7 @@ type spoken struct {
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
 	api, err := httpapi.New(httpapi.Config{
-		Archive: oda.NewArchive(guided{engine}, named{}), Provenance: provenance.New(engine), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
+		Archive: oda.NewArchive(guided{engine}, named{}), Provenance: provenance.New(engine), Nights: night.New(engine), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
 	if err != nil {
@@ -310,4 +311,8 @@ func (s spoken) Changes(ctx context.Context, f oda.Following) (oda.ChangePage, e
 
 func (s spoken) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
 	return s.as("").Provenance(ctx, ref.Kind, ref.ID)
+}
+
+func (s spoken) Night(ctx context.Context, which client.Night) (*night.Report, error) {
+	return s.as("").Night(ctx, which)
 }

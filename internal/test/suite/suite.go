@@ -8,6 +8,7 @@ import (
 
 	"oda"
 	"oda/internal/test/proof"
+	"oda/night"
 )
 
 // scenario tests one rule on an initially empty store.
@@ -34,7 +35,7 @@ var groups = []struct {
 	{"room", nil, room},
 	{"telescopes", nil, telescopes},
 	{"days", nil, days},
-	{"nights", nil, nights},
+	{"nights", nights, nightsInside},
 	{"listing", listings, listingsInside},
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
@@ -55,7 +56,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 	shorten(t)
 	desk := func(t *testing.T) *desk {
 		engine := open(t)
-		return newDesk(t, direct{engine, engine}, engine)
+		return newDesk(t, direct{engine, engine, night.New(engine)}, engine)
 	}
 	for _, group := range groups {
 		run(t, group.name, slices.Concat(group.scenarios, group.inside), desk)
