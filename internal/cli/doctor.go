@@ -23,10 +23,8 @@ type examine struct {
 	remote
 	Settings string `aliases:"config" env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\" to check as well; --config works, too."`
 	Spool    string `placeholder:"DIR" help:"Folder of a spool to check for waiting records (default as for \"oda record status\")."`
-	Most     int    `default:"20" placeholder:"N" help:"How many findings of each kind to list; all are counted (default ${default})."`
 	Strict   bool   `help:"Exit with 1 even if there are only warnings."`
-	Quiet    bool   `short:"q" help:"Print no progress."`
-	reporting
+	examining
 }
 
 // Help is what "oda doctor --help" says besides the flags.
@@ -39,14 +37,6 @@ in a spool. It changes nothing.
 
 Exit codes: 0 nothing is wrong, but there may be warnings (--strict); 1 something is
 wrong and listed; 2 the archive could not be examined.`
-}
-
-// Validate checks what the types of the flags do not.
-func (e *examine) Validate() error {
-	if e.Most < 0 {
-		return errors.New("--most must not be negative")
-	}
-	return nil
 }
 
 // Run examines the archive.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"oda/client"
@@ -165,16 +165,19 @@ func (s *spoolStatus) Run(to streams) error {
 		nothingWaits(to.out)
 		return nil
 	}
-	table := tabwriter.NewWriter(to.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "BLOCK\tSTATE\tRECORDS\tBYTES\tREFUSED\tDAMAGED\tFOLDER")
+	t := table{header: []string{"BLOCK", "STATE", "RECORDS", "BYTES", "REFUSED", "DAMAGED", "FOLDER"}}
 	for _, l := range lines {
-		if l.Problem != "" {
-			fmt.Fprintf(table, "-\t%s\t-\t-\t-\t-\t%s\n", l.State, visible(l.Dir+": "+l.Problem))
-			continue
+		row := []string{l.Block, l.State}
+		for _, n := range []int64{l.Records, l.Bytes, l.Refused, l.Damaged} {
+			row = append(row, strconv.FormatInt(n, 10))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.Block, l.State, l.Records, l.Bytes, l.Refused, l.Damaged, visible(l.Dir))
+		row = append(row, l.Dir)
+		if l.Problem != "" {
+			row = []string{"-", l.State, "-", "-", "-", "-", l.Dir + ": " + l.Problem}
+		}
+		t.add(plainCells(row...)...)
 	}
-	return table.Flush()
+	return t.flush(to.out)
 }
 
 // nothingWaits tells a person that a spool is empty. A program gets no line.

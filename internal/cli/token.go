@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"oda/internal/auth"
@@ -58,13 +57,12 @@ type tokenList struct {
 }
 
 // Run prints one line for each token.
-func (t *tokenList) Run(s streams) error {
-	list, err := auth.ReadTokens(t.File)
+func (l *tokenList) Run(s streams) error {
+	list, err := auth.ReadTokens(l.File)
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tROLE\tTELESCOPES\tCREATED\tEXPIRES\tMAY NAME USER")
+	t := table{header: []string{"NAME", "ROLE", "TELESCOPES", "CREATED", "EXPIRES", "MAY NAME USER"}}
 	for _, one := range list {
 		telescopes, expires, named := "all", "never", "no"
 		if len(one.Telescopes) > 0 {
@@ -79,9 +77,9 @@ func (t *tokenList) Run(s streams) error {
 		if one.MayNameUser {
 			named = "yes"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", one.Name, one.Role, telescopes, one.Created.Format(time.RFC3339), expires, named)
+		t.add(plainCells(one.Name, one.Role.String(), telescopes, one.Created.Format(time.RFC3339), expires, named)...)
 	}
-	return table.Flush()
+	return t.flush(s.out)
 }
 
 // tokenRevoke removes a token.

@@ -17,9 +17,22 @@ import (
 type verify struct {
 	Config string   `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings of \"oda serve\", for --db."`
 	Db     database `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
-	Most   int      `default:"20" placeholder:"N" help:"How many faults of each class to list; all are counted (default ${default})."`
-	Quiet  bool     `short:"q" help:"Print no progress."`
+	examining
+}
+
+// examining are the flags of commands that look for what is wrong.
+type examining struct {
+	Most  int  `default:"20" placeholder:"N" help:"How many findings of each kind to list; all are counted (default ${default})."`
+	Quiet bool `short:"q" help:"Print no progress."`
 	reporting
+}
+
+// Validate checks what the types of the flags do not.
+func (e *examining) Validate() error {
+	if e.Most < 0 {
+		return errors.New("--most must not be negative")
+	}
+	return nil
 }
 
 // Help is what "oda verify --help" says besides the flags.
@@ -30,14 +43,6 @@ engine must not be open in a server meanwhile; a PostgreSQL database may be in u
 
 Exit codes: 0 everything fits; 1 something does not, and is listed; 2 the archive
 could not be verified.`
-}
-
-// Validate checks what the types of the flags do not.
-func (v *verify) Validate() error {
-	if v.Most < 0 {
-		return errors.New("--most must not be negative")
-	}
-	return nil
 }
 
 // Exit codes of verify.
