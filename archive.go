@@ -24,18 +24,12 @@ type Archive struct {
 	engine Engine
 	minter Minter
 	now    func() time.Time
-
-	searches   Turns         // for those that walk
-	searchTime time.Duration // after which a search returns the page as it is
 }
 
 // NewArchive returns an archive that stores in engine and takes new identifiers
 // from minter.
 func NewArchive(engine Engine, minter Minter) *Archive {
-	return &Archive{
-		engine: engine, minter: minter, now: time.Now,
-		searches: NewTurns(searchTurns()), searchTime: searchTime,
-	}
+	return &Archive{engine: engine, minter: minter, now: time.Now}
 }
 
 // Write is what a request says about a write, besides the document.
@@ -160,8 +154,8 @@ func put(id string, d *Document, w Write, now Instant) (Put, error) {
 	if w.KeepRecords && d.Listed {
 		return Put{}, &Error{
 			Code: InvalidRequest, Detail: "With records=keep the stored records are kept. " +
-				"Leave " + recordsField + " out of the document.",
-			Faults: []Fault{{d.Pointer + "/" + recordsField, "is not allowed with records=keep"}},
+				"Leave " + RecordsField + " out of the document.",
+			Faults: []Fault{{d.Pointer + "/" + RecordsField, "is not allowed with records=keep"}},
 		}
 	}
 	creator, err := checkedCreator(d, w)

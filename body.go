@@ -150,12 +150,12 @@ func (d *Document) identifierEdits(edits []edit, id string) []edit {
 
 // recordsEdits takes the list of records out of the text.
 func (d *Document) recordsEdits(edits []edit) []edit {
-	if i := d.child(d.root, recordsField); i >= 0 {
+	if i := d.child(d.root, RecordsField); i >= 0 {
 		return append(edits, edit{d.nodes[i].Start, d.nodes[i].End, "", SlotRecords})
 	}
 	end := d.endOfMembers(d.root)
 	if d.Listed {
-		return append(edits, edit{end, end, `,"` + recordsField + `":`, SlotRecords})
+		return append(edits, edit{end, end, `,"` + RecordsField + `":`, SlotRecords})
 	}
 	return append(edits, edit{end, end, "", SlotRecordsMember})
 }
@@ -224,7 +224,7 @@ func (b Body) WriteTo(w io.Writer, m Metadata, records Texts) error {
 			buf = appendValue(buf, s.Value, m)
 		} else if s.Value == SlotRecords || records != nil {
 			if s.Value == SlotRecordsMember {
-				buf = append(buf, `,"`+recordsField+`":`...)
+				buf = append(buf, `,"`+RecordsField+`":`...)
 			}
 			if _, err := w.Write(append(buf, '[')); err != nil {
 				return err
@@ -242,8 +242,8 @@ func (b Body) WriteTo(w io.Writer, m Metadata, records Texts) error {
 	return err
 }
 
-// withoutRecords renders the document without its records.
-func (b Body) withoutRecords(m Metadata) ([]byte, error) {
+// WithoutRecords renders the document without its records.
+func (b Body) WithoutRecords(m Metadata) ([]byte, error) {
 	text := bytes.NewBuffer(make([]byte, 0, len(b.Text)+256))
 	err := b.WriteTo(text, m, nil)
 	return text.Bytes(), err

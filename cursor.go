@@ -4,27 +4,38 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"reflect"
 )
 
-// cursor is what the opaque text holds: the query, so that a cursor cannot be
-// used with another one, and the place where the previous page ended.
-type cursor struct {
-	Collection string    `json:"c"`
-	Order      Order     `json:"o"`
-	User       string    `json:"u,omitempty"`
-	Match      MatchType `json:"m,omitempty"`
-	After      *Instant  `json:"a,omitempty"`
-	Before     *Instant  `json:"b,omitempty"`
-	At         Instant   `json:"t"`
-	ID         string    `json:"i"`
+// Cursor is where the next page of a query begins. It carries the parameters of the
+// query, so that it cannot be used with another one.
+type Cursor struct {
+	Kind   Kind
+	Params map[string][]string
+	After  Place // where the previous page ended
 }
 
-// Cursor returns the cursor with which the listing continues after a place.
-func (q Query) Cursor(behind Place) string {
-	return writeCursor(cursor{
-		q.Kind.Collection(), q.Order, q.User, q.Match, q.After, q.Before, behind.At, behind.ID,
-	})
+// carried is the form of a cursor.
+type carried struct {
+	Collection string              `json:"c"`
+	Params     map[string][]string `json:"p"`
+	At         Instant             `json:"t"`
+	ID         string              `json:"i"`
+}
+
+// String returns the cursor as an opaque text.
+func (c Cursor) String() string {
+	return writeCursor(carried{c.Kind.Collection(), c.Params, c.After.At, c.After.ID})
+}
+
+// ParseCursor reads what String wrote. It reports whether the text is a cursor. The
+// parameters may be those of any query.
+func ParseCursor(text string) (Cursor, bool) {
+	var c carried
+	if !readCursor(text, &c) || !ValidID(c.ID) {
+		return Cursor{}, false
+	}
+	kind, known := KindOf(c.Collection)
+	return Cursor{kind, c.Params, Place{c.At, c.ID}}, known
 }
 
 // writeCursor encodes what a cursor carries as an opaque text.
@@ -52,33 +63,25 @@ func readCursor(text string, carried any) bool {
 
 const wrongCursor = "is not a cursor of this archive; take it from the Link header of the previous page"
 
+// Cursor returns the cursor with which the listing continues after a place.
+func (q Query) Cursor(after Place) string {
+	q.Limit = 0
+	return Cursor{q.Kind, q.Params(), after}.String()
+}
+
 // cursor reads a cursor into the query. A request with a cursor may leave the
 // query fields out; if it has any, they must be those of the cursor.
 func (p *Params) cursor(q *Query, text string) {
-	var c cursor
-	if !readCursor(text, &c) || !c.valid() {
-		p.Fault("cursor", wrongCursor)
-		return
-	}
-	carried := Query{Order: c.Order, User: c.User, Match: c.Match, After: c.After, Before: c.Before}
-	asked := Query{Order: q.Order, User: q.User, Match: q.Match, After: q.After, Before: q.Before}
-	if c.Collection != q.Kind.Collection() || q.Order != 0 && !reflect.DeepEqual(carried, asked) {
-		p.Fault("cursor", "belongs to another query; send it with the query it came from, or alone")
-		return
-	}
-	q.Order, q.User, q.Match, q.After, q.Before = c.Order, c.User, c.Match, c.After, c.Before
-	q.Start = &Place{c.At, c.ID}
-}
-
-// valid reports whether Query.Cursor can have made the cursor.
-func (c cursor) valid() bool {
+	c, ok := ParseCursor(text)
+	inside := Params{Values: c.Params}
+	carried := inside.field(c.Kind)
 	switch {
-	case !ValidID(c.ID):
-		return false
-	case c.Order == ByModification:
-		return c.Match == AnyUser && c.User == ""
-	case c.Order != ByCreation || c.Match > UserContains:
-		return false
+	case !ok || carried.Order == 0 || inside.Faults != nil || carried.Cursor(c.After) != text:
+		p.Fault("cursor", wrongCursor)
+	case carried.Kind != q.Kind || q.Order != 0 && q.Cursor(c.After) != text:
+		p.Fault("cursor", "belongs to another query; send it with the query it came from, or alone")
+	default:
+		carried.Limit, carried.Start = q.Limit, &c.After
+		*q = carried
 	}
-	return (c.Match == AnyUser) == (c.User == "")
 }

@@ -91,25 +91,27 @@ func TestACursorWithAnotherQueryIsRefused(t *testing.T) {
 
 // rubbishCursors lists texts that look more and more like a cursor.
 func rubbishCursors() []string {
-	inside := []string{
-		``, `null`, `[]`, `{`, `{}`, `"x"`, `{"c":"sbds"}`,
-		`{"c":"sbds","o":1,"t":1,"i":""}`,
-		`{"c":"sbds","o":1,"t":1,"i":"../x"}`,
-		`{"c":"sbds","o":0,"t":1,"i":"x"}`,
-		`{"c":"sbds","o":3,"t":1,"i":"x"}`,
-		`{"c":"sbds","o":300,"t":1,"i":"x"}`,
-		`{"c":"sbds","o":1,"u":"mary","t":1,"i":"x"}`,
-		`{"c":"sbds","o":1,"m":1,"t":1,"i":"x"}`,
-		`{"c":"sbds","o":1,"u":"mary","m":4,"t":1,"i":"x"}`,
-		`{"c":"sbds","o":2,"u":"mary","m":1,"t":1,"i":"x"}`,
-		`{"c":"sbds","o":1,"a":1,"t":"1","i":"x"}`,
-		`{"c":"sbds","o":1,"a":1,"t":1,"i":"x","z":1}`,
-	}
 	all := []string{"x", "=", "!!!!", "eyJ9", " ", "\x00", "é"}
-	for _, text := range inside {
-		all = append(all, base64.RawURLEncoding.EncodeToString([]byte(text))+"A")
-		if text != "" {
-			all = append(all, base64.RawURLEncoding.EncodeToString([]byte(text)))
+	for _, inside := range []string{
+		``, `null`, `[]`, `{`, `{}`, `"x"`, `{"c":"sbds"}`,
+		`{"c":"sbds","p":{},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"user":["mary"]},"t":1,"i":""}`,
+		`{"c":"sbds","p":{"user":["mary"]},"t":1,"i":"../x"}`,
+		`{"c":"sbds","p":{"user":["mary"]},"t":"1","i":"x"}`,
+		`{"c":"sbds","p":{"user":["mary"]},"t":1,"i":"x","z":1}`,
+		`{"c":"sbds","p":{"user":["mary"]},"t":1,"i":"x"} `,
+		`{"c":"","p":{"user":["mary"]},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"user":["mary","john"]},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"limit":["5"],"user":["mary"]},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"user":["mary"],"user_match_type":["equals"]},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"user":["mary"],"user_match_type":["like"]},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"user_match_type":["contains"]},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"created_after":["2026-01-01"]},"t":1,"i":"x"}`,
+		`{"c":"sbds","p":{"created_after":["2026-01-01T00:00:00.000000Z"],"user":["mary"]},"t":1,"i":"x"}`,
+	} {
+		all = append(all, base64.RawURLEncoding.EncodeToString([]byte(inside))+"A")
+		if inside != "" {
+			all = append(all, base64.RawURLEncoding.EncodeToString([]byte(inside)))
 		}
 	}
 	return all

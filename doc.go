@@ -23,18 +23,16 @@
 //     reads it for those who follow the archive, recent.go for people. logentry.go
 //     is an entry of it with all that is stored, which moves archives, and
 //     scope.go says which of them an export has.
-//   - Lists: query.go and cursor.go.
-//   - Searches: search.go is what a search asks, searchjudge.go decides what matches,
-//     searchwalk.go makes the pages, searchcursor.go continues them. Filters with rules
-//     of their own are in where.go and package sky. terms.go says what the
-//     engines index.
+//   - Queries: query.go is a listing, params.go reads the parameters of any query,
+//     cursor.go is where its next page begins.
+//   - What engines know of searches, which are in package search: walk.go has the
+//     orders and the walk along an index, terms.go what the inverted index holds.
 //   - Summaries, which searches, package provenance and lists need: summary.go is what
 //     one holds, summarykeys.go which keys of a document matter,
 //     summaryextract.go what the scan of a document notes of them, summarize.go
 //     makes the summary from that, and summarypacking.go is the form in which engines
 //     store it.
 //   - call.go reads a call from its record.
-//   - params.go reads the parameters of queries.
 //   - room.go bounds the memory of what is read, turns.go how much is done at once.
 //   - engine.go is what an engine must do, error.go how anything fails, json.go
 //     the form of some values on the wire.

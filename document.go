@@ -24,8 +24,8 @@ type Document struct {
 	root  int
 }
 
-// recordsField is the member of an ExecutionBlock that lists its records.
-const recordsField = "request_responses"
+// RecordsField is the member of an ExecutionBlock that lists its records.
+const RecordsField = "request_responses"
 
 // MaxDepth is the deepest nesting that an archive can be told to accept. Documents are
 // read recursively, and the stack is limited.
@@ -46,7 +46,7 @@ func NewDocument(kind Kind, text []byte, index rawjson.Index, root int, pointer 
 	if kind != ExecutionBlock {
 		return d
 	}
-	if i := d.child(root, recordsField); i >= 0 && nodes[i].Kind == rawjson.Array {
+	if i := d.child(root, RecordsField); i >= 0 && nodes[i].Kind == rawjson.Array {
 		d.Listed = true
 		for j := i + 1; j < nodes[i].Next; j = nodes[j].Next {
 			d.Records = append(d.Records, text[nodes[j].Start:nodes[j].End])

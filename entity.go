@@ -58,7 +58,7 @@ func (e *Entity) WithoutRecords() ([]byte, error) {
 	if e.rendered != nil {
 		return e.rendered, nil
 	}
-	return e.Body.withoutRecords(e.Metadata)
+	return e.Body.WithoutRecords(e.Metadata)
 }
 
 // AtLeast returns the size of the document, or n if the document is larger. It

@@ -92,8 +92,21 @@ func (p *Params) Text(name string) string {
 	return text
 }
 
-// Instant returns one end of a range, nil if it is not given. It rounds a time
-// that is finer than a microsecond into the range.
+// Match returns how the user is compared, and whether that is given.
+func (p *Params) Match() (match MatchType, given bool) {
+	text, given := p.One("user_match_type")
+	if !given {
+		return UserEquals, false
+	}
+	i := slices.Index(matchNames[:], text)
+	if i < 0 {
+		p.Fault("user_match_type", "must be equals, starts_with or contains")
+		return UserEquals, false
+	}
+	return MatchType(i), true
+}
+
+// Instant returns one end of a range, nil if it is not given.
 func (p *Params) Instant(name string, up bool) *Instant {
 	text, ok := p.One(name)
 	if !ok {
@@ -104,9 +117,5 @@ func (p *Params) Instant(name string, up bool) *Instant {
 		p.Fault(name, "%v", err)
 		return nil
 	}
-	i := InstantOf(t)
-	if up && i.Time().Before(t) {
-		i++
-	}
-	return &i
+	return rounded(t, up)
 }

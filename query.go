@@ -2,7 +2,9 @@ package oda
 
 import (
 	"cmp"
+	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,13 +25,15 @@ type MatchType uint8
 
 // The match types.
 const (
-	AnyUser MatchType = iota
-	UserEquals
+	UserEquals MatchType = iota
 	UserStartsWith
 	UserContains
 )
 
-var matchTypes = map[string]MatchType{"equals": UserEquals, "starts_with": UserStartsWith, "contains": UserContains}
+var matchNames = [...]string{UserEquals: "equals", UserStartsWith: "starts_with", UserContains: "contains"}
+
+// String returns the name on the wire.
+func (m MatchType) String() string { return matchNames[m] }
 
 // MaxLimit is the largest page of a listing.
 const MaxLimit = 10_000
@@ -39,7 +43,7 @@ type Query struct {
 	Kind  Kind
 	Order Order
 
-	User  string
+	User  string // empty: any
 	Match MatchType
 
 	// Bounds of the instant by which the listing is ordered, both included; nil
@@ -115,13 +119,7 @@ func ParseQuery(kind Kind, params map[string][]string) (Query, error) {
 // of the query is 0.
 func (p *Params) field(kind Kind) Query {
 	q := Query{Kind: kind}
-	match := UserEquals
-	if text, ok := p.One("user_match_type"); ok {
-		var known bool
-		if match, known = matchTypes[text]; !known {
-			p.Fault("user_match_type", "must be equals, starts_with or contains")
-		}
-	}
+	match, _ := p.Match()
 	if user, ok := p.One("user"); ok {
 		if !utf8.ValidString(user) {
 			p.Fault("user", "is not valid UTF-8")
@@ -137,6 +135,34 @@ func (p *Params) field(kind Kind) Query {
 		}
 	}
 	return q
+}
+
+// Params returns the parameters of the query, as ParseQuery reads them.
+func (q Query) Params() map[string][]string {
+	params := make(map[string][]string)
+	set := func(name string, value fmt.Stringer) { params[name] = []string{value.String()} }
+	if q.Limit > 0 {
+		params["limit"] = []string{strconv.Itoa(q.Limit)}
+	}
+	if q.User != "" {
+		params["user"] = []string{q.User}
+		if q.Match != UserEquals {
+			set("user_match_type", q.Match)
+		}
+		return params
+	}
+	for _, s := range spans {
+		if s.order != q.Order {
+			continue
+		}
+		if q.After != nil {
+			set(s.after, q.After)
+		}
+		if q.Before != nil {
+			set(s.before, q.Before)
+		}
+	}
+	return params
 }
 
 // parseQueryTime is ParseTime, but also accepts an offset whose plus sign

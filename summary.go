@@ -11,8 +11,8 @@ type Summary struct {
 	Blocks     []string // the obs_block_ids of a Project; an ob_ref may name it by one
 }
 
-// size returns roughly how many bytes of memory the summary takes.
-func (s *Summary) size() int {
+// Size returns roughly how many bytes of memory the summary takes.
+func (s *Summary) Size() int {
 	n := len(s.Telescope) + len(s.Name)
 	for _, word := range s.Words {
 		n += 16 + len(word)

@@ -74,7 +74,7 @@ func interest(key []byte) rawjson.Interest {
 		return ofObsProgrammes
 	case "obs_block_id":
 		return ofObsBlockID
-	case recordsField:
+	case RecordsField:
 		return rawjson.Blind
 	}
 	return 0

@@ -31,6 +31,43 @@ func (i Instant) AppendTo(dst []byte) []byte {
 	return append(dst, 'Z')
 }
 
+// The first and the last instant that have a year of four digits.
+var (
+	firstInstant = InstantOf(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))
+	lastInstant  = InstantOf(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)) - 1
+)
+
+// Span is a range of instants, both ends included; nil is no bound.
+type Span struct{ After, Before *Instant }
+
+// SpanOf returns the range from one time to another; a zero time is no bound.
+func SpanOf(after, before time.Time) (s Span) {
+	if !after.IsZero() {
+		s.After = rounded(after, true)
+	}
+	if !before.IsZero() {
+		s.Before = rounded(before, false)
+	}
+	return s
+}
+
+// Holds reports whether the instant lies in the range.
+func (s Span) Holds(at Instant) bool {
+	return (s.After == nil || at >= *s.After) && (s.Before == nil || at <= *s.Before)
+}
+
+// rounded returns one end of a range. It rounds a time that is finer than a
+// microsecond into the range, and one without a year of four digits to one with it:
+// the archive has nothing beyond, and a cursor must be able to say it.
+func rounded(t time.Time, up bool) *Instant {
+	i := InstantOf(t)
+	if up && i.Time().Before(t) {
+		i++
+	}
+	i = min(max(i, firstInstant), lastInstant)
+	return &i
+}
+
 // storable reports whether an entity can have the time. Callers must be able to send it
 // back, in a year of four digits, and later times must follow it.
 func (i Instant) storable() bool {

@@ -17,6 +17,7 @@ import (
 	"oda/client"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/search"
 )
 
 // start returns a client for a real archive. Every request is checked against
@@ -115,9 +116,9 @@ func TestTheClientWorksBelowABasePath(t *testing.T) {
 	c := connect(t, archive)
 	must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{}`)))(t)
 	must(c.Store(t.Context(), oda.SBDefinition, "sbd-2", []byte(`{}`)))(t)
-	query := everything
-	query.Page = 1
-	if got := collect(t, c.List(t.Context(), oda.SBDefinition, query)); len(got) != 2 {
+	query := everything(oda.SBDefinition)
+	query.Limit = 1
+	if got := collect(t, c.List(t.Context(), query)); len(got) != 2 {
 		t.Errorf("the list is %v", got)
 	}
 	if err := c.Ready(t.Context()); err != nil {
@@ -168,8 +169,8 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 		must(c.Diff(ctx, kind, "x-1", 1, 1))(t)
 		collect(t, c.Versions(ctx, kind, "x-1"))
 		must(c.Provenance(ctx, kind, "x-1"))(t)
-		collect(t, c.List(ctx, kind, everything))
-		collect(t, c.SearchIDs(ctx, kind, client.Search{}))
+		collect(t, c.List(ctx, everything(kind)))
+		collect(t, c.SearchIDs(ctx, search.Search{Kind: kind}))
 	}
 	must(c.StoreSeveral(ctx, []byte(`{"prjs":[{"prj_id":"prj-1"}]}`)))(t)
 	block := must(c.CreateBlock(ctx, nil, ""))(t).ID

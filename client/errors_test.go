@@ -18,6 +18,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/env"
+	"oda/search"
 )
 
 // bg is for calls that need no deadline of their own.
@@ -150,7 +151,7 @@ func TestASearchGoesOnBehindDamage(t *testing.T) {
 	} {
 		var got []string
 		failed := 0
-		for id, err := range dialing(t, front(t, found, test.answer).URL).SearchIDs(bg, oda.SBDefinition, client.Search{}) {
+		for id, err := range dialing(t, front(t, found, test.answer).URL).SearchIDs(bg, search.Search{Kind: oda.SBDefinition}) {
 			if err != nil {
 				failed++
 			} else {
@@ -163,7 +164,7 @@ func TestASearchGoesOnBehindDamage(t *testing.T) {
 	}
 	f := front(t, env.Answering(500, `{"type":"urn:oda:problem:damaged","detail":"x"}`, "Link", link))
 	failed := 0
-	for range dialing(t, f.URL).SearchIDs(bg, oda.SBDefinition, client.Search{}) {
+	for range dialing(t, f.URL).SearchIDs(bg, search.Search{Kind: oda.SBDefinition}) {
 		failed++
 	}
 	if failed != 2 {
@@ -190,7 +191,7 @@ func records(c *client.Client) (last error) {
 
 func list(page int) func(*client.Client) error {
 	return func(c *client.Client) (last error) {
-		for _, err := range c.List(bg, oda.ExecutionBlock, client.Query{User: "a", Page: page}) {
+		for _, err := range c.List(bg, oda.Query{Kind: oda.ExecutionBlock, User: "a", Limit: page}) {
 			last = err
 		}
 		return last
@@ -244,7 +245,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		_, err := c.Get(ctx, oda.Project, "prj-none")
 		refused(t, err, oda.NotFound, 404)
 		must(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
-		collect(t, c.List(ctx, oda.Project, everything))
+		collect(t, c.List(ctx, everything(oda.Project)))
 		collect(t, c.Records(ctx, block, 0))
 	}
 	if fresh != 1 {

@@ -10,63 +10,24 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"oda"
 )
 
-// Query selects the identifiers to list. The archive honours one filter: the
-// user, else the creation time, else the modification time. A zero time is no
-// bound. Bounds are inclusive.
-type Query struct {
-	User  string
-	Match oda.MatchType // how the user is compared; the zero value means equals
-
-	CreatedAfter, CreatedBefore           time.Time
-	LastModifiedAfter, LastModifiedBefore time.Time
-
-	// Page is the number of identifiers to request at once, at most
-	// oda.MaxLimit. With 0 there is a single answer, which is streamed and
-	// shows the archive at one moment. Pages are requested one after the other,
-	// and a page that fails is retried.
-	Page int
-}
-
-var matches = map[oda.MatchType]string{oda.UserEquals: "equals", oda.UserStartsWith: "starts_with", oda.UserContains: "contains"}
-
-func (q Query) values() url.Values {
-	values := url.Values{}
-	if q.User != "" {
-		values.Set("user", q.User)
-	}
-	if q.Match != oda.AnyUser {
-		values.Set("user_match_type", matches[q.Match])
-	}
-	for name, at := range map[string]time.Time{
-		"created_after": q.CreatedAfter, "created_before": q.CreatedBefore,
-		"last_modified_after": q.LastModifiedAfter, "last_modified_before": q.LastModifiedBefore,
-	} {
-		if !at.IsZero() {
-			values.Set(name, at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	if q.Page > 0 {
-		values.Set("limit", strconv.Itoa(q.Page))
-	}
-	return values
-}
-
 // List returns the identifiers that match, oldest first, as they arrive; it
 // never holds all of them. The sequence ends after an error, and is then
 // incomplete.
-func (c *Client) List(ctx context.Context, kind oda.Kind, query Query) iter.Seq2[string, error] {
+//
+// If the query has no limit, there is a single answer, which is streamed and shows
+// the archive at one moment. Otherwise List requests pages of so many identifiers,
+// one after the other, and repeats a request that fails.
+func (c *Client) List(ctx context.Context, query oda.Query) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for values := query.values(); values != nil; {
+		for values := url.Values(query.Params()); values != nil; {
 			r, err := c.do(ctx, request{
-				method: http.MethodGet, path: api + "/" + kind.Collection() + "?" + values.Encode(),
-				repeatable: true, stream: query.Page == 0,
+				method: http.MethodGet, path: api + "/" + query.Kind.Collection() + "?" + values.Encode(),
+				repeatable: true, stream: query.Limit == 0,
 			})
 			stopped := false
 			if err == nil {

@@ -4,26 +4,25 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"oda"
-	"oda/client"
 )
 
-// everything is a query that all entities match.
-var everything = client.Query{CreatedAfter: time.Unix(1, 0)}
+// everything returns a query that all entities of a kind match.
+func everything(kind oda.Kind) oda.Query {
+	return oda.Query{Kind: kind, Order: oda.ByCreation, After: new(oda.Instant)}
+}
 
 func TestAnInvalidQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	for query, code := range map[client.Query]oda.Code{
-		{}:                                    oda.InvalidQuery,
-		{Match: oda.UserContains}:             oda.InvalidQuery,
-		{User: "ada", Match: 99}:              oda.InvalidRequest,
-		{User: "ada", Page: oda.MaxLimit + 1}: oda.InvalidRequest,
+	for query, code := range map[oda.Query]oda.Code{
+		{}:                                     oda.InvalidQuery,
+		{User: "ada", Limit: oda.MaxLimit + 1}: oda.InvalidRequest,
 	} {
+		query.Kind = oda.SBDefinition
 		n := 0
-		for id, err := range c.List(t.Context(), oda.SBDefinition, query) {
+		for id, err := range c.List(t.Context(), query) {
 			n++
 			refused(t, err, code, 400)
 			if id != "" {
@@ -54,14 +53,14 @@ func TestALongListIsCompleteInOneAnswerAndInPages(t *testing.T) {
 	}
 	slices.Sort(want)
 	for _, page := range []int{0, 7, 1000, 3000} {
-		query := everything
-		query.Page = page
-		got := collect(t, c.List(t.Context(), oda.SBInstance, query))
+		query := everything(oda.SBInstance)
+		query.Limit = page
+		got := collect(t, c.List(t.Context(), query))
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("by %d: %d identifiers, want %d", page, len(got), len(want))
 		}
-		for range c.List(t.Context(), oda.SBInstance, query) { // a caller may stop early
+		for range c.List(t.Context(), query) { // a caller may stop early
 			break
 		}
 	}

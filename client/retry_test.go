@@ -109,9 +109,9 @@ func TestASafeCallIsRetried(t *testing.T) {
 				return err
 			},
 			"page of a list": func(t *testing.T, c *client.Client) error {
-				query := everything
-				query.Page = 10
-				collect(t, c.List(t.Context(), oda.ExecutionBlock, query))
+				query := everything(oda.ExecutionBlock)
+				query.Limit = 10
+				collect(t, c.List(t.Context(), query))
 				return nil
 			},
 			"records": func(t *testing.T, c *client.Client) error { collect(t, c.Records(t.Context(), block, 0)); return nil },
@@ -133,10 +133,10 @@ func TestASafeCallIsRetried(t *testing.T) {
 	if n := len(collect(t, direct.Records(t.Context(), block, 0))); n != 2 {
 		t.Errorf("%d records are stored, want 2", n)
 	}
-	if n := len(collect(t, direct.List(t.Context(), oda.Project, everything))); n != 1 {
+	if n := len(collect(t, direct.List(t.Context(), everything(oda.Project)))); n != 1 {
 		t.Errorf("%d projects are stored, want 1", n)
 	}
-	if n := len(collect(t, direct.List(t.Context(), oda.ExecutionBlock, everything))); n != 2 {
+	if n := len(collect(t, direct.List(t.Context(), everything(oda.ExecutionBlock)))); n != 2 {
 		t.Errorf("%d blocks are stored, want 2", n)
 	}
 }
@@ -269,7 +269,7 @@ func TestARequestToASilentArchiveIsGivenUp(t *testing.T) {
 	}
 	var ids []string
 	var last error
-	for id, err := range c.List(t.Context(), oda.SBDefinition, everything) {
+	for id, err := range c.List(t.Context(), everything(oda.SBDefinition)) {
 		if last = err; err == nil {
 			ids = append(ids, id)
 			time.Sleep(600 * time.Millisecond) // the caller's own slowness does not count

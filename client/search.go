@@ -4,98 +4,45 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
-	"maps"
 	"net/url"
-	"strconv"
-	"time"
 
 	"oda"
-	"oda/sky"
+	"oda/search"
 )
-
-// Search says what to find. What is left at its zero value is not asked for;
-// none at all finds everything.
-type Search struct {
-	Words string // each must occur, the last as the beginning of a word
-
-	User  string
-	Match oda.MatchType // how the user is compared; the zero value: equals
-
-	// A zero time is no bound; both bounds are included.
-	CreatedAfter, CreatedBefore           time.Time
-	LastModifiedAfter, LastModifiedBefore time.Time
-
-	Telescope        string
-	Reference        string // an identifier that the entity refers to
-	ReferenceVersion int64  // that it names beside it
-	Cone             *sky.Cone
-	Where            []string // conditions: POINTER OP VALUE
-
-	Sort oda.Sort // the zero value: what was created last comes first
-	Page int      // how many are asked for at once, at most oda.MaxSearchLimit; 0: the archive decides
-}
-
-func (s Search) values(fields oda.ItemFields) url.Values {
-	values := Query{
-		User: s.User, Match: s.Match, CreatedAfter: s.CreatedAfter, CreatedBefore: s.CreatedBefore,
-		LastModifiedAfter: s.LastModifiedAfter, LastModifiedBefore: s.LastModifiedBefore, Page: s.Page,
-	}.values()
-	set := func(name, value string) {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	set("q", s.Words)
-	set("telescope", s.Telescope)
-	set("ref", s.Reference)
-	if s.ReferenceVersion != 0 {
-		set("ref_version", strconv.FormatInt(s.ReferenceVersion, 10))
-	}
-	if s.Cone != nil {
-		set("cone", fmt.Sprintf("%v,%v,%v", s.Cone.RA, s.Cone.Dec, s.Cone.Radius))
-	}
-	for _, where := range s.Where {
-		values.Add("where", where)
-	}
-	set("sort", s.Sort.String())
-	set("fields", fields.String())
-	return values
-}
 
 // Search gives what matches, in the order of its sort: of each entity what the
 // archive knows of its current version. It reads page after page. An error is the
 // last that it gives, unless the archive goes on behind what is damaged (Answer.More).
-func (c *Client) Search(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[*oda.Found, error] {
-	return each(c.SearchPages(ctx, kind, search))
+func (c *Client) Search(ctx context.Context, s search.Search) iter.Seq2[*oda.Found, error] {
+	return each(c.SearchPages(ctx, s))
 }
 
 // SearchPages is Search, page by page. A page may be short, or empty, and not be
 // the last.
-func (c *Client) SearchPages(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[[]*oda.Found, error] {
-	return searchPages(ctx, c, kind, search.values(oda.SummaryFields), found)
+func (c *Client) SearchPages(ctx context.Context, s search.Search) iter.Seq2[[]*oda.Found, error] {
+	return searchPages(ctx, c, s, search.Summaries, found)
 }
 
 // SearchIDs is Search for those who need the identifiers only.
-func (c *Client) SearchIDs(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[string, error] {
-	return each(searchPages(ctx, c, kind, search.values(oda.IdentifierOnly), func(item json.RawMessage) (id string, err error) {
+func (c *Client) SearchIDs(ctx context.Context, s search.Search) iter.Seq2[string, error] {
+	return each(searchPages(ctx, c, s, search.Identifiers, func(item json.RawMessage) (id string, err error) {
 		return id, json.Unmarshal(item, &id)
 	}))
 }
 
 // SearchJSON is Search with what the archive knows of each entity as it sends it.
-func (c *Client) SearchJSON(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[json.RawMessage, error] {
-	return each(searchPages(ctx, c, kind, search.values(oda.SummaryFields), func(item json.RawMessage) (json.RawMessage, error) {
+func (c *Client) SearchJSON(ctx context.Context, s search.Search) iter.Seq2[json.RawMessage, error] {
+	return each(searchPages(ctx, c, s, search.Summaries, func(item json.RawMessage) (json.RawMessage, error) {
 		return item, nil
 	}))
 }
 
 // SearchDocuments is Search with the whole documents. A page is held in memory:
 // where documents are large, ask for few at once. They have no entity tags.
-func (c *Client) SearchDocuments(ctx context.Context, kind oda.Kind, search Search) iter.Seq2[*Document, error] {
-	return each(searchPages(ctx, c, kind, search.values(oda.WholeDocument), func(item json.RawMessage) (*Document, error) {
-		d := &Document{Kind: kind, Body: item}
+func (c *Client) SearchDocuments(ctx context.Context, s search.Search) iter.Seq2[*Document, error] {
+	return each(searchPages(ctx, c, s, search.Documents, func(item json.RawMessage) (*Document, error) {
+		d := &Document{Kind: s.Kind, Body: item}
 		return d, d.scan()
 	}))
 }
@@ -120,11 +67,12 @@ func each[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 }
 
 // searchPages reads the pages of a search.
-func searchPages[T any](ctx context.Context, c *Client, kind oda.Kind, values url.Values, read func(json.RawMessage) (T, error)) iter.Seq2[[]T, error] {
+func searchPages[T any](ctx context.Context, c *Client, s search.Search, fields search.Fields, read func(json.RawMessage) (T, error)) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
-		values := maps.Clone(values) // so that a second loop over the sequence begins again
+		s.Fields = fields
+		values := url.Values(s.Params())
 		for {
-			items, next, err := searchPage(ctx, c, "/"+kind.Collection()+"/search?"+values.Encode(), read)
+			items, next, err := searchPage(ctx, c, "/"+s.Kind.Collection()+"/search?"+values.Encode(), read)
 			if next != "" && next == values.Get("cursor") {
 				next, err = "", errors.New("the archive's search does not go on")
 			}

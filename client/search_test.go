@@ -11,7 +11,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/env"
-	"oda/sky"
+	"oda/search"
 )
 
 func TestASearchAnswersEveryQuestion(t *testing.T) {
@@ -23,34 +23,28 @@ func TestASearchAnswersEveryQuestion(t *testing.T) {
 	last := must(c.Store(t.Context(), oda.SBDefinition, "s3", []byte(`{"n":3}`)))(t)
 	must(c.Store(t.Context(), oda.ExecutionBlock, "e1", []byte(`{"sbd_ref":"s1","sbd_version":1}`)))(t)
 	for name, test := range map[string]struct {
-		search client.Search
+		search search.Search
 		want   []string
 	}{
-		"everything":       {client.Search{}, []string{"s3", "s2", "s1"}},
-		"in another order": {client.Search{Sort: oda.ByIdentifier}, []string{"s1", "s2", "s3"}},
-		"words":            {client.Search{Words: "centaurus a"}, []string{"s1"}},
-		"user":             {client.Search{User: "ada"}, []string{"s3", "s1"}},
-		"part of a user":   {client.Search{User: "o", Match: oda.UserContains}, []string{"s2"}},
-		"telescope":        {client.Search{Telescope: "ska_low"}, []string{"s2"}},
-		"reference":        {client.Search{Reference: "p1"}, []string{"s1"}},
-		"cone":             {client.Search{Cone: &sky.Cone{RA: 201, Dec: -43, Radius: 1}}, []string{"s1"}},
-		"conditions":       {client.Search{Where: []string{"/n > 1", "/n < 3"}}, []string{"s2"}},
-		"created":          {client.Search{CreatedAfter: last.Metadata.CreatedOn.Time()}, []string{"s3"}},
-		"modified":         {client.Search{LastModifiedBefore: first.Metadata.LastModifiedOn.Time().In(time.FixedZone("", 3600))}, []string{"s1"}},
-		"nothing":          {client.Search{Words: "nothing"}, nil},
+		"everything": {search.Search{}, []string{"s3", "s2", "s1"}},
+		"an order":   {search.Search{Sort: oda.ByIdentifier}, []string{"s1", "s2", "s3"}},
+		"words":      {search.Search{Words: "centaurus a"}, []string{"s1"}},
+		"conditions": {search.Search{Where: []string{"/n > 1", "/n < 3"}}, []string{"s2"}},
+		"created":    {search.Search{Created: oda.SpanOf(last.Metadata.CreatedOn.Time(), time.Time{})}, []string{"s3"}},
+		"nothing":    {search.Search{Words: "nothing"}, nil},
 	} {
 		for _, page := range []int{0, 1, 2} {
-			test.search.Page = page
+			test.search.Kind, test.search.Limit = oda.SBDefinition, page
 			what := fmt.Sprintf("%s, by %d", name, page)
-			equal(t, what, collect(t, c.SearchIDs(t.Context(), oda.SBDefinition, test.search)), test.want)
+			equal(t, what, collect(t, c.SearchIDs(t.Context(), test.search)), test.want)
 			var found, read []string
-			for f, err := range c.Search(t.Context(), oda.SBDefinition, test.search) {
+			for f, err := range c.Search(t.Context(), test.search) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				found = append(found, f.ID)
 			}
-			for d, err := range c.SearchDocuments(t.Context(), oda.SBDefinition, test.search) {
+			for d, err := range c.SearchDocuments(t.Context(), test.search) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,25 +55,25 @@ func TestASearchAnswersEveryQuestion(t *testing.T) {
 			equal(t, what, read, test.want)
 		}
 	}
-	for f, err := range c.Search(t.Context(), oda.ExecutionBlock, client.Search{Reference: "s1", ReferenceVersion: 1}) {
+	for f, err := range c.Search(t.Context(), search.Search{Kind: oda.ExecutionBlock, Reference: "s1", ReferenceVersion: 1}) {
 		if err != nil || f.Kind != oda.ExecutionBlock || len(f.Summary.References) != 1 ||
 			f.Summary.References[0] != (oda.Reference{Kind: oda.SBDefinition, ID: "s1", Version: 1, Field: "sbd_ref"}) {
 			t.Errorf("found %+v, %v", f, err)
 		}
 	}
-	for f, err := range c.Search(t.Context(), oda.SBDefinition, client.Search{Words: "Centaurus A"}) {
+	for f, err := range c.Search(t.Context(), search.Search{Kind: oda.SBDefinition, Words: "Centaurus A"}) {
 		if err != nil || f.Metadata != first.Metadata || f.Summary.Name != "Centaurus A" || f.Summary.Telescope != "ska_mid" ||
 			len(f.Summary.Targets) != 1 || f.Summary.Targets[0] != (oda.Target{Name: "Cen A", RA: 201.365, Dec: -43.019}) {
 			t.Errorf("found %+v, %v", f, err)
 		}
 	}
 	pages := 0
-	for page, err := range c.SearchPages(t.Context(), oda.SBDefinition, client.Search{Page: 2}) {
+	for page, err := range c.SearchPages(t.Context(), search.Search{Kind: oda.SBDefinition, Limit: 2}) {
 		if pages++; err != nil || len(page) != 3-pages {
 			t.Errorf("page %d has %d items, %v", pages, len(page), err)
 		}
 	}
-	for _, err := range c.SearchIDs(t.Context(), oda.SBDefinition, client.Search{Where: []string{"n = 1"}}) {
+	for _, err := range c.SearchIDs(t.Context(), search.Search{Kind: oda.SBDefinition, Where: []string{"n = 1"}}) {
 		if oda.CodeOf(err) != oda.InvalidQuery {
 			t.Errorf("a condition without a slash: %v", err)
 		}
@@ -96,8 +90,10 @@ func TestASequenceBeginsAnewWithEachLoop(t *testing.T) {
 		must(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
 	}
 	records := c.Records(t.Context(), block.ID, 0)
-	found := c.SearchIDs(t.Context(), oda.SBDefinition, client.Search{Page: 1})
-	listed := c.List(t.Context(), oda.SBDefinition, client.Query{CreatedAfter: time.Unix(1, 0), Page: 1})
+	found := c.SearchIDs(t.Context(), search.Search{Kind: oda.SBDefinition, Limit: 1})
+	query := everything(oda.SBDefinition)
+	query.Limit = 1
+	listed := c.List(t.Context(), query)
 	for range records {
 		break
 	}
@@ -127,8 +123,8 @@ func ExampleClient_Search() {
 		return
 	}
 	// Which ExecutionBlocks ran version 3 of this SBDefinition?
-	search := client.Search{Reference: "sbd-1k5v3r8m0q", ReferenceVersion: 3, Sort: oda.OldestFirst}
-	for block, err := range archive.Search(bg, oda.ExecutionBlock, search) {
+	blocks := search.Search{Kind: oda.ExecutionBlock, Reference: "sbd-1k5v3r8m0q", ReferenceVersion: 3, Sort: oda.OldestFirst}
+	for block, err := range archive.Search(bg, blocks) {
 		if err != nil {
 			fmt.Println(err)
 			return

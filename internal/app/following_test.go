@@ -244,7 +244,7 @@ func (m *mirror) await(t *testing.T, c *odaclient.Client) {
 func (m *mirror) lacks(t *testing.T, c *odaclient.Client) string {
 	t.Helper()
 	for _, kind := range oda.Kinds {
-		for id, err := range c.List(t.Context(), kind, odaclient.Query{CreatedAfter: time.Unix(0, 0)}) {
+		for id, err := range c.List(t.Context(), oda.Query{Kind: kind, Order: oda.ByCreation, After: new(oda.Instant)}) {
 			if err != nil {
 				t.Fatal(err)
 			}

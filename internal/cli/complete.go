@@ -17,6 +17,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/search"
 )
 
 // completion prints what a shell needs to complete commands.
@@ -285,7 +286,7 @@ func (t *typed) telescopes() []string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	for one, err := range limited(archive.Search(ctx, oda.SBDefinition, client.Search{Page: completeMost}), completeMost) {
+	for one, err := range limited(archive.Search(ctx, search.Search{Kind: oda.SBDefinition, Limit: completeMost}), completeMost) {
 		if err != nil {
 			break
 		}
@@ -328,11 +329,11 @@ func (t *typed) identifiers(of *kong.Value, prefix string) (found []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	asked := client.Search{Words: prefix, Page: completeMost}
+	asked := search.Search{Kind: kind, Words: prefix, Limit: completeMost}
 	if strings.Trim(prefix, "._-") == "" {
 		asked.Words = ""
 	}
-	for id, err := range limited(archive.SearchIDs(ctx, kind, asked), completeMost) {
+	for id, err := range limited(archive.SearchIDs(ctx, asked), completeMost) {
 		if err != nil {
 			return nil
 		}

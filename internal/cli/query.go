@@ -15,6 +15,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/rawjson"
+	"oda/search"
 	"oda/sky"
 )
 
@@ -38,7 +39,12 @@ func (c *criteria) match() oda.MatchType {
 	case c.Contains:
 		return oda.UserContains
 	}
-	return oda.AnyUser
+	return oda.UserEquals
+}
+
+// spans returns when what is asked for was created and modified.
+func (c *criteria) spans() (created, modified oda.Span) {
+	return oda.SpanOf(c.CreatedAfter.Time, c.CreatedBefore.Time), oda.SpanOf(c.LastModifiedAfter.Time, c.LastModifiedBefore.Time)
 }
 
 // check returns what is wrong with the criteria.
@@ -115,27 +121,34 @@ func (q *query) Run(ctx context.Context, archive *client.Client, kind oda.Kind, 
 	look := q.look(to.out)
 	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
 	if q.Output == "table" || q.Output == "auto" && look.people {
-		found := limited(archive.Search(ctx, kind, q.search()), q.Limit)
+		found := limited(archive.Search(ctx, q.search(kind)), q.Limit)
 		return foundPrinter(look).all(to.out, "table", found, failed)
 	}
-	list := archive.List(ctx, kind, client.Query{
-		User: q.User, Match: q.match(), CreatedAfter: q.CreatedAfter.Time, CreatedBefore: q.CreatedBefore.Time,
-		LastModifiedAfter: q.LastModifiedAfter.Time, LastModifiedBefore: q.LastModifiedBefore.Time,
-	})
+	list := archive.List(ctx, q.asked(kind))
 	return idPrinter(look).all(to.out, q.Output, limited(list, q.Limit), failed)
 }
 
-// search returns the search that finds the same, in the same order.
-func (q *query) search() client.Search {
-	s := client.Search{Sort: oda.OldestFirst, Page: tableRows}
+// asked returns the query, which has the first of the criteria.
+func (q *query) asked(kind oda.Kind) oda.Query {
+	created, modified := q.spans()
 	switch {
 	case q.User != "":
-		s.User, s.Match = q.User, q.match()
-	case !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero():
-		s.CreatedAfter, s.CreatedBefore = q.CreatedAfter.Time, q.CreatedBefore.Time
-	default:
-		s.LastModifiedAfter, s.LastModifiedBefore = q.LastModifiedAfter.Time, q.LastModifiedBefore.Time
-		s.Sort = oda.LastModifiedLast
+		return oda.Query{Kind: kind, Order: oda.ByCreation, User: q.User, Match: q.match()}
+	case created != oda.Span{}:
+		return oda.Query{Kind: kind, Order: oda.ByCreation, After: created.After, Before: created.Before}
+	}
+	return oda.Query{Kind: kind, Order: oda.ByModification, After: modified.After, Before: modified.Before}
+}
+
+// search returns the search that finds the same, in the same order.
+func (q *query) search(kind oda.Kind) search.Search {
+	asked := q.asked(kind)
+	s := search.Search{Kind: kind, User: asked.User, Match: asked.Match, Sort: oda.OldestFirst, Limit: tableRows}
+	span := oda.Span{After: asked.After, Before: asked.Before}
+	if asked.Order == oda.ByModification {
+		s.Modified, s.Sort = span, oda.LastModifiedLast
+	} else {
+		s.Created = span
 	}
 	return s
 }
@@ -161,8 +174,8 @@ func foundPrinter(l look) *printer[*oda.Found] {
 	}
 }
 
-// search finds entities by any combination of criteria.
-type search struct {
+// find finds entities by any combination of criteria.
+type find struct {
 	Words []string `arg:"" optional:"" help:"Words that must all occur in the identifier, or in a name, title, description or target. The last one may be incomplete."`
 	criteria
 	Q          string   `name:"q" placeholder:"WORDS" group:"Query" help:"The words, like WORDS."`
@@ -194,7 +207,7 @@ func (c *cone) UnmarshalText(text []byte) error {
 }
 
 // Validate checks that flags fit together.
-func (s *search) Validate(ctx *kong.Context) error {
+func (s *find) Validate(ctx *kong.Context) error {
 	if s.RefVersion != 0 && s.Ref == "" {
 		return errors.New("--ref_version needs an identifier; give it with --ref")
 	}
@@ -208,52 +221,43 @@ func (s *search) Validate(ctx *kong.Context) error {
 }
 
 // words returns the words to search for.
-func (s *search) words() []string {
+func (s *find) words() []string {
 	if s.Q == "" {
 		return s.Words
 	}
 	return append(s.Words, s.Q)
 }
 
-// searched returns the search that was asked for.
-func (s *search) searched() client.Search {
-	found := client.Search{
-		Words: strings.Join(s.words(), " "), User: s.User, Match: s.match(),
-		CreatedAfter: s.CreatedAfter.Time, CreatedBefore: s.CreatedBefore.Time,
-		LastModifiedAfter: s.LastModifiedAfter.Time, LastModifiedBefore: s.LastModifiedBefore.Time,
+// asked returns the search that was asked for.
+func (s *find) asked(kind oda.Kind) search.Search {
+	created, modified := s.spans()
+	return search.Search{
+		Kind: kind, Words: strings.Join(s.words(), " "), User: s.User, Match: s.match(), Created: created, Modified: modified,
 		Telescope: s.Telescope, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
+		Sort: oda.Sort(slices.Index(oda.SortNames(), string(s.Sort))), Limit: min(s.Limit, search.MaxLimit),
 	}
-	for order := oda.NewestFirst; order <= oda.ByIdentifierReversed; order++ {
-		if order.String() == string(s.Sort) {
-			found.Sort = order
-		}
-	}
-	if s.Limit > 0 {
-		found.Page = min(s.Limit, oda.MaxSearchLimit)
-	}
-	return found
 }
 
 // Run prints what it finds, page by page.
-func (s *search) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
+func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
 	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
 	damaged := func(err error) { fmt.Fprintf(to.err, "oda: %s\n", shownError(to.err, failed(err))) }
-	look, asked := s.look(to.out), s.searched()
+	look, asked := s.look(to.out), s.asked(kind)
 	format := s.Output
 	if format == "auto" && !look.people {
 		format = "id"
 	}
 	switch {
 	case s.Documents:
-		return s.documents(to, look, readable(limited(archive.SearchDocuments(ctx, kind, asked), s.Limit), damaged), failed)
+		return s.documents(to, look, readable(limited(archive.SearchDocuments(ctx, asked), s.Limit), damaged), failed)
 	case format == "id":
-		return idPrinter(look).all(to.out, format, readable(limited(archive.SearchIDs(ctx, kind, asked), s.Limit), damaged), failed)
+		return idPrinter(look).all(to.out, format, readable(limited(archive.SearchIDs(ctx, asked), s.Limit), damaged), failed)
 	}
 	if format == "json" || format == "yaml" || format == "csv" {
 		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: foundColumns}
-		return print.all(to.out, format, readable(limited(archive.SearchJSON(ctx, kind, asked), s.Limit), damaged), failed)
+		return print.all(to.out, format, readable(limited(archive.SearchJSON(ctx, asked), s.Limit), damaged), failed)
 	}
-	return foundPrinter(look).all(to.out, "table", readable(limited(archive.Search(ctx, kind, asked), s.Limit), damaged), failed)
+	return foundPrinter(look).all(to.out, "table", readable(limited(archive.Search(ctx, asked), s.Limit), damaged), failed)
 }
 
 // foundColumns are what CSV has of an entity that was found.
@@ -262,7 +266,7 @@ var foundColumns = []string{
 }
 
 // documents prints documents one after the other.
-func (s *search) documents(to streams, look look, list iter.Seq2[*client.Document, error], failed func(error) error) error {
+func (s *find) documents(to streams, look look, list iter.Seq2[*client.Document, error], failed func(error) error) error {
 	n := 0
 	for d, err := range list {
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/search"
 )
 
 // Options say what to make up.
@@ -57,7 +58,7 @@ var ErrPresent = errors.New("the archive has this week already")
 // Empty reports whether an archive has no entities.
 func Empty(ctx context.Context, archive *client.Client) (bool, error) {
 	for _, kind := range oda.Kinds {
-		for _, err := range archive.SearchIDs(ctx, kind, client.Search{Page: 1}) {
+		for _, err := range archive.SearchIDs(ctx, search.Search{Kind: kind, Limit: 1}) {
 			return false, err
 		}
 	}

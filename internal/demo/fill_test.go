@@ -10,6 +10,7 @@ import (
 	"oda/client"
 	"oda/internal/demo"
 	"oda/internal/test/env"
+	"oda/search"
 )
 
 // acting returns clients of an archive, whose requests are checked against the
@@ -56,7 +57,7 @@ func TestFillStoresAWeek(t *testing.T) {
 	stored := map[oda.Kind]int{}
 	versions, longest := 0, ""
 	for _, kind := range oda.Kinds {
-		for found, err := range archive.Search(t.Context(), kind, client.Search{Page: 100}) {
+		for found, err := range archive.Search(t.Context(), search.Search{Kind: kind, Limit: 100}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +139,7 @@ func TestLiveRecordsUntilItIsInterrupted(t *testing.T) {
 		t.Fatalf("it ends with %v", err)
 	}
 	blocks, records := 0, 0
-	for id, err := range archive.SearchIDs(t.Context(), oda.ExecutionBlock, client.Search{}) {
+	for id, err := range archive.SearchIDs(t.Context(), search.Search{Kind: oda.ExecutionBlock}) {
 		if err != nil {
 			t.Fatal(err)
 		}

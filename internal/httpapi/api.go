@@ -22,6 +22,7 @@ import (
 	"oda/internal/moving"
 	"oda/night"
 	"oda/provenance"
+	"oda/search"
 )
 
 // Bounds limits what requests may take. Time-outs and the number of connections
@@ -58,6 +59,7 @@ type Pages interface {
 // Config is what the interface needs.
 type Config struct {
 	Archive    *oda.Archive
+	Searcher   *search.Searcher
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter
 	Exports    moving.Source

@@ -8,16 +8,17 @@ import (
 
 	"oda"
 	"oda/internal/rawjson"
+	"oda/search"
 )
 
 // search answers with a page of entities.
 func (a *API) search(c *call) error {
-	q, err := oda.ParseSearch(c.kind, c.query)
+	q, err := search.Parse(c.kind, c.query)
 	if err != nil {
 		return err
 	}
 	for most := q.Limit; ; {
-		page, err := a.cfg.Archive.SearchFirst(c.r.Context(), &q, most)
+		page, err := a.cfg.Searcher.SearchFirst(c.r.Context(), q, most)
 		next := "null"
 		c.Header().Del("Link")
 		if page != nil && page.Next != "" {
@@ -28,7 +29,7 @@ func (a *API) search(c *call) error {
 			return err
 		}
 		w := c.respond("application/json", "", held)
-		good, err := a.writeItems(c, w, &q, page)
+		good, err := writeItems(c, w, q.Fields, page)
 		if fewer := max(good, 1); oda.CodeOf(err) == oda.DamagedText && !w.started && fewer < most {
 			// The page ends before a document that is damaged. If it is the first one, the
 			// answer is the problem, and leads on behind it.
@@ -47,11 +48,11 @@ func (a *API) search(c *call) error {
 
 // writeItems writes the answer up to its last item. It returns how many items of the
 // page could be read.
-func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPage) (good int, err error) {
+func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
 	before := `{"items":[`
 	for items := page.Items; len(items) > 0; {
 		for i := range items {
-			item, err := a.item(c, q, &items[i])
+			item, err := itemOf(c, fields, page, &items[i])
 			if err != nil {
 				return good, err
 			}
@@ -68,7 +69,7 @@ func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPa
 			}
 			good++
 		}
-		if items, err = a.cfg.Archive.More(c.r.Context(), q, page); err != nil {
+		if items, err = page.More(c.r.Context()); err != nil {
 			return good, err
 		}
 	}
@@ -78,13 +79,13 @@ func (a *API) writeItems(c *call, w *response, q *oda.Search, page *oda.SearchPa
 	return good, err
 }
 
-// item returns a function that writes an item. It returns nil if the entity has
+// itemOf returns a function that writes an item. It returns nil if the entity has
 // changed since and no longer matches. Documents are read one by one as they are
 // written, since together they may be large.
-func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error, error) {
-	if q.Fields == oda.WholeDocument {
+func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found) (func(*response) error, error) {
+	if fields == search.Documents {
 		before := c.held()
-		e, err := a.cfg.Archive.Document(c.work(), q, f)
+		e, err := page.Document(c.work(), f)
 		taken := c.held() - before
 		if err != nil || e == nil {
 			c.Give(taken)
@@ -97,7 +98,7 @@ func (a *API) item(c *call, q *oda.Search, f *oda.Found) (func(*response) error,
 		}, nil
 	}
 	text := rawjson.AppendQuoted(nil, f.ID)
-	if q.Fields == oda.SummaryFields {
+	if fields == search.Summaries {
 		var err error
 		if text, err = summary(f); err != nil {
 			return nil, err

@@ -94,9 +94,10 @@ func listing(q oda.Query) (string, []any, error) {
 		limit = &q.Limit
 	}
 	args := []any{int16(q.Kind), int64(from), behind, int64(to), limit}
-	switch q.Match {
-	case oda.AnyUser:
+	if q.User == "" {
 		return listCreated, args, nil
+	}
+	switch q.Match {
 	case oda.UserEquals:
 		return listUserEquals, append(args, q.User), nil
 	case oda.UserStartsWith:

@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/internal/postgres"
+	"oda/search"
 )
 
 // glanced is how many pages a search for words may touch. It first looks at twice as
@@ -58,11 +59,11 @@ func searchOperations() []hot {
 				if err != nil {
 					return err
 				}
-				q, err := oda.ParseSearch(oda.SBDefinition, params)
+				q, err := search.Parse(oda.SBDefinition, params)
 				if err != nil {
 					return err
 				}
-				_, err = oda.NewArchive(s, nil).Search(context.Background(), &q)
+				_, err = search.New(s).Search(context.Background(), q)
 				if err != nil {
 					return fmt.Errorf("search %s: %w", one.raw, err)
 				}

@@ -78,9 +78,10 @@ func statement(q oda.Query) (string, []any, error) {
 	if q.Order == oda.ByModification {
 		return listModified, args, nil
 	}
-	switch q.Match {
-	case oda.AnyUser:
+	if q.User == "" {
 		return listCreated, args, nil
+	}
+	switch q.Match {
 	case oda.UserEquals:
 		return listUserEquals, append(args, q.User), nil
 	case oda.UserStartsWith:

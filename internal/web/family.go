@@ -7,6 +7,7 @@ import (
 
 	"oda"
 	"oda/provenance"
+	"oda/search"
 )
 
 // family is the entities around one: what it refers to, what refers to it, and
@@ -105,11 +106,11 @@ func (f *relatives) references(of *oda.Found) []oda.Reference {
 
 // behind returns the newest of what refers to an entity, of one kind.
 func (f *relatives) behind(ctx context.Context, to oda.Ref, kind oda.Kind) ([]oda.Found, error) {
-	q := oda.Search{Kind: kind, Reference: to.ID, Limit: shownBehind}
+	q := search.Search{Kind: kind, Reference: to.ID, Limit: shownBehind}
 	if to != f.self {
 		q.Limit = shownAbove
 	}
-	page, err := f.site.cfg.Archive.Search(ctx, &q)
+	page, err := f.site.cfg.Searcher.Search(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/search"
 )
 
 // form is the filters of a list as a person fills them in.
@@ -36,19 +38,11 @@ type chip struct {
 	alone             url.Values // it alone
 }
 
-// filterNames are the filters with the words in which a chip tells of them.
-var filterNames = []struct{ param, says string }{
-	{"q", "words"},
-	{"telescope", "telescope"},
-	{"user", "created by"},
-	{"created_after", "created from"},
-	{"created_before", "created until"},
-	{"last_modified_after", "modified from"},
-	{"last_modified_before", "modified until"},
-	{"ref", "refers to"},
-	{"ref_version", "in version"},
-	{"cone", "near"},
-	{"where", "where"},
+// filterWords are the words in which a chip tells of a filter, if its name does not say it.
+var filterWords = map[string]string{
+	"q": "words", "user": "created by", "ref": "refers to", "ref_version": "in version", "cone": "near",
+	"created_after": "created from", "created_before": "created until",
+	"last_modified_after": "modified from", "last_modified_before": "modified until",
 }
 
 // newForm fills a form in with the parameters of an address.
@@ -57,28 +51,33 @@ func newForm(kind oda.Kind, params url.Values, err error) form {
 	for name := range params {
 		f.Values[name] = params.Get(name)
 	}
-	for _, filter := range filterNames {
-		for _, value := range params[filter.param] {
-			says := filter.says
-			if match := params.Get("user_match_type"); filter.param == "user" && match != "" {
+	for _, filter := range search.Filters() {
+		if filter.Name == "sort" || filter.Name == "user_match_type" { // the chip of the user tells it
+			continue
+		}
+		for _, value := range params[filter.Name] {
+			says := cmp.Or(filterWords[filter.Name], filter.Name)
+			if match := params.Get("user_match_type"); filter.Name == "user" && match != "" {
 				says += ", " + strings.ReplaceAll(match, "_", " ")
 			}
-			rest := without(params, filter.param, value)
-			alone := url.Values{filter.param: {value}}
-			for name, of := range dependent {
-				if filter.param == of && params.Has(name) {
-					alone[name] = params[name]
-				}
-				if filter.param == name {
-					alone[of] = params[of]
-				}
-			}
-			f.Chips = append(f.Chips, chip{says, toldValue(filter.param, value), kind.Collection() + question(rest), rest, alone})
+			rest := without(params, filter.Name, value)
+			f.Chips = append(f.Chips, chip{says, toldValue(filter.Name, value), kind.Collection() + question(rest), rest, aloneIn(params, filter, value)})
 		}
 	}
 	f.Where = append(slices.Clone(params["where"]), "")
 	f.Open = len(f.Faults) > 0
 	return f
+}
+
+// aloneIn is a value of a filter alone, with what it needs and what needs it.
+func aloneIn(params url.Values, filter search.Filter, value string) url.Values {
+	alone := url.Values{filter.Name: {value}}
+	for _, other := range search.Filters() {
+		if (other.Needs == filter.Name || filter.Needs == other.Name) && params.Has(other.Name) {
+			alone[other.Name] = params[other.Name]
+		}
+	}
+	return alone
 }
 
 // toldValue is the value of a filter as a chip tells it: a date is the beginning of its day,
@@ -102,25 +101,6 @@ func faultsIn(err error) map[string]string {
 	return faults
 }
 
-// dependent are the parameters that mean nothing without another.
-var dependent = map[string]string{"user_match_type": "user", "ref_version": "ref"}
-
-// known are the parameters of a search in an address. Others are not for us.
-func known(params url.Values) url.Values {
-	some := url.Values{}
-	for _, filter := range filterNames {
-		if params.Has(filter.param) {
-			some[filter.param] = params[filter.param]
-		}
-	}
-	for _, name := range []string{"user_match_type", "sort", "limit", "cursor"} {
-		if params.Has(name) {
-			some[name] = params[name]
-		}
-	}
-	return some
-}
-
 // withoutEmpty leaves out what a form sends though nobody filled it in, and the blanks around
 // what they did fill in: the keyboards of phones add them. The name of a function is chosen,
 // and may have any.
@@ -138,9 +118,9 @@ func withoutEmpty(params url.Values) url.Values {
 			filled[name] = append(filled[name], text)
 		}
 	}
-	for name, of := range dependent {
-		if !filled.Has(of) {
-			filled.Del(name)
+	for _, filter := range search.Filters() {
+		if filter.Needs != "" && !filled.Has(filter.Needs) {
+			filled.Del(filter.Name)
 		}
 	}
 	if filled.Get("sort") == oda.NewestFirst.String() {

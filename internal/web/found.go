@@ -5,12 +5,11 @@ import (
 	"context"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"oda"
+	"oda/search"
 	"oda/sky"
 )
 
@@ -92,9 +91,14 @@ func onTheSky(text string) (sky.Cone, bool) {
 
 // coneHref is the address of what is within a circle.
 func coneHref(c sky.Cone) string {
-	degrees := func(v float64) string { return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64) }
-	return oda.SBDefinition.Collection() + question(url.Values{"cone": {degrees(c.RA) + "," + degrees(c.Dec) + "," + degrees(c.Radius)}})
+	for _, degrees := range []*float64{&c.RA, &c.Dec, &c.Radius} {
+		*degrees = math.Round(*degrees*1e6) / 1e6
+	}
+	return listHref(search.Search{Kind: oda.SBDefinition, Cone: &c})
 }
+
+// listHref is the address of what a search finds.
+func listHref(s search.Search) string { return s.Kind.Collection() + question(s.Params()) }
 
 // identified gives the entities that a text is the identifier of: identifiers
 // are unique in each kind only.
@@ -123,22 +127,28 @@ func (s *Site) identified(ctx context.Context, text string) ([]oda.Ref, error) {
 // by the identifier that they refer to, or by who created them.
 func (s *Site) group(ctx context.Context, kind oda.Kind, text string) (foundGroup, error) {
 	group := foundGroup{Kind: kind}
-	ways := []struct{ filter, value, of string }{
-		{"q", text, ""}, {"ref", text, "that refer to it"}, {"user", text, "created by this user"}, {"telescope", text, "of this telescope"},
+	ways := []struct {
+		asked search.Search
+		of    string
+	}{
+		{search.Search{Words: text}, ""},
+		{search.Search{Reference: text}, "that refer to it"},
+		{search.Search{User: text}, "created by this user"},
+		{search.Search{Telescope: text}, "of this telescope"},
 	}
 	if telescope, ok := telescopeNamed(text); ok {
 		last := len(ways) - 1
-		ways[last].value = telescope
+		ways[last].asked.Telescope = telescope
 		ways[0], ways[last] = ways[last], ways[0]
 	}
 	for _, by := range ways {
-		params := url.Values{by.filter: {by.value}}
-		q, err := oda.ParseSearch(kind, params)
+		params := by.asked.Params()
+		q, err := search.Parse(kind, params)
 		if err != nil {
 			continue // no word in it
 		}
 		q.Limit = foundOfKind
-		page, err := s.cfg.Archive.Search(ctx, &q)
+		page, err := s.cfg.Searcher.Search(ctx, q)
 		if group.Damage = s.passable(page, err); group.Damage != "" {
 			group.All = kind.Collection() + question(with(params, "cursor", page.Next))
 			return group, nil
@@ -171,18 +181,13 @@ func (s *Site) made(ctx context.Context, groups []foundGroup) error {
 		}
 		var found []oda.Found
 		for _, d := range definitions {
-			params := url.Values{"ref": {d.ID}}
-			q, err := oda.ParseSearch(g.Kind, params)
-			if err != nil {
-				return err
-			}
-			q.Limit = foundOfKind
-			page, err := s.cfg.Archive.Search(ctx, &q)
+			q := search.Search{Kind: g.Kind, Reference: d.ID, Limit: foundOfKind}
+			page, err := s.cfg.Searcher.Search(ctx, q)
 			if err != nil {
 				return err
 			}
 			if found = append(found, page.Items...); page.Next != "" && len(definitions) == 1 {
-				g.All = g.Kind.Collection() + question(params)
+				g.All = listHref(search.Search{Kind: g.Kind, Reference: d.ID})
 			}
 		}
 		slices.SortStableFunc(found, func(a, b oda.Found) int { return cmp.Compare(b.Metadata.CreatedOn, a.Metadata.CreatedOn) })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/search"
 )
 
 // fallbackHost appears in the examples if the request has no usable host. It is
@@ -90,7 +91,7 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 			view.Trouble = e.Detail
 		}
 	}
-	newest, err := s.cfg.Archive.Search(ctx, &oda.Search{Kind: oda.ExecutionBlock, Limit: newestBlocks})
+	newest, err := s.cfg.Searcher.Search(ctx, search.Search{Kind: oda.ExecutionBlock, Limit: newestBlocks})
 	if err != nil {
 		return err
 	}

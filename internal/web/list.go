@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/search"
 )
 
 // listView is the data for the page that lists entities of a kind.
@@ -50,9 +51,10 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 		seeOther(w, kind.Collection()+question(tidy))
 		return nil
 	}
+	params.Del("fields") // a page shows what it shows
 	view := listView{frame: s.newFrame(r, kind.String()+"s", kind.Collection()), Kind: kind}
 	view.Crumbs = []crumb{{Name: kind.String() + "s"}}
-	q, err := oda.ParseSearch(kind, known(params))
+	q, err := search.Parse(kind, params)
 	view.Form = newForm(kind, params, err)
 	if oda.CodeOf(err) == oda.InvalidQuery {
 		return s.unkept(w, http.StatusBadRequest, "list", view)
@@ -60,8 +62,7 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 	if err != nil {
 		return err
 	}
-	q.Fields = oda.SummaryFields
-	if err := s.fillList(r.Context(), &view, &q, params); err != nil {
+	if err := s.fillList(r.Context(), &view, q, params); err != nil {
 		return err
 	}
 	if view.Damage != "" {
@@ -71,14 +72,14 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request, kind oda.Kind) error
 }
 
 // fillList searches, and puts what was found into the view.
-func (s *Site) fillList(ctx context.Context, view *listView, q *oda.Search, params url.Values) error {
-	page, err := s.cfg.Archive.Search(ctx, q)
+func (s *Site) fillList(ctx context.Context, view *listView, q search.Search, params url.Values) error {
+	page, err := s.cfg.Searcher.Search(ctx, q)
 	if view.Damage = s.passable(page, err); view.Damage == "" && err != nil {
 		return err
 	}
 	items := page.Items
 	for more := items; len(more) > 0; {
-		if more, err = s.cfg.Archive.More(ctx, q, page); err != nil {
+		if more, err = page.More(ctx); err != nil {
 			return err
 		}
 		items = append(items, more...)
@@ -106,7 +107,7 @@ func (s *Site) fillList(ctx context.Context, view *listView, q *oda.Search, para
 
 // passable says what is damaged, if a search has failed because of it and can go on
 // behind it: one entity must not hide the others.
-func (s *Site) passable(page *oda.SearchPage, err error) string {
+func (s *Site) passable(page *search.Page, err error) string {
 	e, ok := errors.AsType[*oda.Error](err)
 	if !ok || e.Code != oda.DamagedText || page == nil || page.Next == "" {
 		return ""
@@ -145,12 +146,12 @@ func (s *Site) loosen(ctx context.Context, kind oda.Kind, chips []chip) (without
 
 // finds reports whether a search finds anything, if that is soon known.
 func (s *Site) finds(ctx context.Context, kind oda.Kind, params url.Values) (found, sure bool) {
-	q, err := oda.ParseSearch(kind, known(params))
+	q, err := search.Parse(kind, params)
 	if err != nil {
 		return false, false
 	}
-	q.Fields, q.Limit = oda.IdentifierOnly, 1
-	page, err := s.cfg.Archive.Search(ctx, &q)
+	q.Fields, q.Limit = search.Identifiers, 1
+	page, err := s.cfg.Searcher.Search(ctx, q)
 	return err == nil && len(page.Items) > 0, err == nil && (len(page.Items) > 0 || page.Next == "")
 }
 

@@ -25,6 +25,7 @@ import (
 	"oda"
 	"oda/night"
 	"oda/provenance"
+	"oda/search"
 )
 
 // Config configures a Site.
@@ -32,6 +33,8 @@ type Config struct {
 	// Archive is what the pages are about. The page that says that it is being
 	// opened does without.
 	Archive *oda.Archive
+	// Searcher finds what the pages list.
+	Searcher *search.Searcher
 	// Provenance follows references for the drawings.
 	Provenance *provenance.Tracer
 	// Nights reports on nights.

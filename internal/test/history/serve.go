@@ -17,6 +17,7 @@ import (
 	"oda/internal/web"
 	"oda/night"
 	"oda/provenance"
+	"oda/search"
 )
 
 // Serve serves an archive on an engine with the real API, in this process,
@@ -47,12 +48,12 @@ func (s *Server) Close() {
 func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	tb.Helper()
 	archive := oda.NewArchive(engine, random{})
-	tracer, nights := provenance.New(engine), night.New(engine)
+	searcher, tracer, nights := search.New(engine), provenance.New(engine), night.New(engine)
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: hub, Provenance: tracer, Nights: nights, Exports: engine,
-		Pages:  web.New(web.Config{Archive: archive, Provenance: tracer, Nights: nights}),
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Searcher: searcher, Provenance: tracer, Nights: nights, Exports: engine,
+		Pages:  web.New(web.Config{Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

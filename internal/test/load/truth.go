@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"oda"
 	"oda/client"
@@ -36,7 +35,7 @@ func (l *Load) Read(ctx context.Context, host string) (Truth, error) {
 	defer c.CloseIdleConnections()
 	all := make(Truth)
 	for _, kind := range oda.Kinds {
-		for id, err := range c.List(ctx, kind, client.Query{CreatedAfter: time.Unix(0, 0)}) {
+		for id, err := range c.List(ctx, oda.Query{Kind: kind, Order: oda.ByCreation, After: new(oda.Instant)}) {
 			if err == nil {
 				err = l.readEntity(ctx, c, oda.Ref{Kind: kind, ID: id}, all)
 			}

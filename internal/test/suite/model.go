@@ -272,7 +272,7 @@ func (m *model) list(q oda.Query) []string {
 		case ref.Kind != q.Kind,
 			q.After != nil && at < *q.After,
 			q.Before != nil && at > *q.Before,
-			q.Match == oda.UserEquals && user != q.User,
+			q.User != "" && q.Match == oda.UserEquals && user != q.User,
 			q.Match == oda.UserStartsWith && !strings.HasPrefix(user, q.User),
 			q.Match == oda.UserContains && !strings.Contains(user, q.User),
 			q.Start != nil && (at < q.Start.At || at == q.Start.At && ref.ID <= q.Start.ID):

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"oda"
+	"oda/search"
 )
 
 // seek reads the parameters of a search, written as in an address but without
 // its escapes: NAME=VALUE, with an & between.
-func (d *desk) seek(kind oda.Kind, raw string) oda.Search {
+func (d *desk) seek(kind oda.Kind, raw string) search.Search {
 	d.tb.Helper()
 	params := url.Values{}
 	for part := range strings.SplitSeq(raw, "&") {
@@ -21,7 +22,7 @@ func (d *desk) seek(kind oda.Kind, raw string) oda.Search {
 			params.Add(name, value)
 		}
 	}
-	q, err := oda.ParseSearch(kind, params)
+	q, err := search.Parse(kind, params)
 	if err != nil {
 		d.tb.Fatalf("search %s: %v", raw, err)
 	}
@@ -31,11 +32,11 @@ func (d *desk) seek(kind oda.Kind, raw string) oda.Search {
 // find gives what a search finds, page by page, and calls between after each.
 func (d *desk) find(kind oda.Kind, raw string, between func()) []oda.Found {
 	d.tb.Helper()
-	archive := oda.NewArchive(d.engine, nil)
+	searcher := search.New(d.engine)
 	all := []oda.Found{}
 	for range 10_000 {
 		q := d.seek(kind, raw)
-		page, err := archive.Search(d.ctx, &q)
+		page, err := searcher.Search(d.ctx, q)
 		if err != nil {
 			d.tb.Fatalf("search %s: %v", raw, err)
 		}
@@ -191,7 +192,7 @@ var searches = []scenario{
 			for order := range oda.ByIdentifierReversed + 1 {
 				raw := strings.TrimPrefix(filter+"&sort="+order.String(), "&")
 				whole := d.find(oda.SBDefinition, raw+"&limit=1000", func() {})
-				if !slices.IsSortedFunc(whole, func(a, b oda.Found) int { return order.Compare(&a, &b) }) {
+				if !slices.IsSortedFunc(whole, func(a, b oda.Found) int { return order.Compare(order.Place(&a), order.Place(&b)) }) {
 					t.Fatalf("%s is not in order", raw)
 				}
 				for _, limit := range []int{1, 2, 7, 44} {

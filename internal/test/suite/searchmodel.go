@@ -147,7 +147,7 @@ func (g *guesser) search() {
 			want = append(want, oda.Found{Ref: p.ref, Metadata: p.metadata})
 		}
 	}
-	slices.SortFunc(want, func(a, b oda.Found) int { return order.Compare(&a, &b) })
+	slices.SortFunc(want, func(a, b oda.Found) int { return order.Compare(order.Place(&a), order.Place(&b)) })
 	got := g.desk.find(kind, strings.Join(params, "&"), func() {})
 	for i := range got {
 		got[i].Summary = oda.Summary{}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"oda"
 	"oda/client"
@@ -261,22 +260,12 @@ func (s spoken) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 }
 
 func (s spoken) List(ctx context.Context, q oda.Query, page int, between func()) ([]string, error) {
-	query := client.Query{User: q.User, Match: q.Match, Page: page}
-	if q.User == "" {
-		after, before := &query.CreatedAfter, &query.CreatedBefore
-		if q.Order == oda.ByModification {
-			after, before = &query.LastModifiedAfter, &query.LastModifiedBefore
-		}
-		*after = time.Unix(0, 0) // a listing needs one filter
-		if q.After != nil {
-			*after = q.After.Time()
-		}
-		if q.Before != nil {
-			*before = q.Before.Time()
-		}
+	q.Limit = page
+	if q.User == "" && q.After == nil {
+		q.After = new(oda.Instant) // a listing needs one filter
 	}
 	ids := []string{}
-	for id, err := range s.as("").List(ctx, q.Kind, query) {
+	for id, err := range s.as("").List(ctx, q) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package oda_test
+package search_test
 
 import (
 	"encoding/json"
@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
-	"oda"
 	"oda/internal/rawjson"
+	"oda/search"
 )
 
 func TestConditionsOnTheText(t *testing.T) {
@@ -112,7 +113,7 @@ func TestConditionsOnTheText(t *testing.T) {
 		{`/*/0/request ~ "s"`, false},
 		{`/inner/request_responses/0 = 7`, false},
 	} {
-		w, err := oda.ParseWhere(test.where)
+		w, err := search.ParseWhere(test.where)
 		switch {
 		case test.where == `/a = b = "spaces"`:
 			if err == nil {
@@ -124,13 +125,13 @@ func TestConditionsOnTheText(t *testing.T) {
 			t.Errorf("%s is %v", test.where, !test.want)
 		}
 	}
-	whole, err := oda.ParseWhere(` = {"a":1,"b":[]}`)
+	whole, err := search.ParseWhere(` = {"a":1,"b":[]}`)
 	if err != nil || !whole.Holds([]byte(`{"b":[],"request_responses":[{"request":"x"}],"a":1.0}`)) || whole.Holds([]byte(`{"a":1}`)) {
 		t.Errorf("the whole document: %v", err)
 	}
 	// The pointer ends at the first space that is followed by an operator and a
 	// space.
-	keyed, err := oda.ParseWhere(`/key with =spaces and <b = 1`)
+	keyed, err := search.ParseWhere(`/key with =spaces and <b = 1`)
 	if err != nil || !keyed.Holds([]byte(`{"key with =spaces and <b":1}`)) {
 		t.Errorf("a key with spaces: %v", err)
 	}
@@ -161,7 +162,7 @@ func TestInvalidConditions(t *testing.T) {
 		"/\xff = 1":                        "UTF-8",
 		`/n = ` + strings.Repeat("[", 200): "nests deeper",
 	} {
-		_, err := oda.ParseWhere(text)
+		_, err := search.ParseWhere(text)
 		if says == "" {
 			if err != nil {
 				t.Errorf("%q: %v", text, err)
@@ -200,6 +201,10 @@ func modelHolds(document any, path []string, op string, want any) bool {
 		}
 	}
 	return false
+}
+
+func folded(text string) string {
+	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, text)
 }
 
 func modelCompares(got any, op string, want any) bool {
@@ -314,7 +319,7 @@ func FuzzWhere(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pointer string, op byte, value, document string) {
 		operator := operators[int(op)%len(operators)]
 		text := pointer + " " + operator + " " + value
-		w, err := oda.ParseWhere(text)
+		w, err := search.ParseWhere(text)
 		if err != nil || !utf8.ValidString(document) {
 			return
 		}

@@ -1,4 +1,4 @@
-package oda
+package search
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"oda"
 	"oda/internal/rawjson"
 	"oda/internal/words"
 )
@@ -14,8 +15,6 @@ import (
 // Where is a condition on the text of a document: it compares the values at a
 // pointer with a given one.
 type Where struct {
-	Text string // as written
-
 	path  []step
 	op    string
 	value value
@@ -30,6 +29,9 @@ type step struct {
 // operators lists the operators, each before those that it begins with.
 var operators = [...]string{"!=", "<=", ">=", "=", "<", ">", "~"}
 
+// maxDepth exceeds every bound on nesting under which a document can have been stored.
+const maxDepth = 1 << 20
+
 // Bounds of all conditions of a search together. Each is judged on every document
 // that the other filters leave, and the cursor carries them.
 const (
@@ -41,7 +43,7 @@ const (
 // ends at the first space that is followed by an operator and a space, so keys
 // may have spaces.
 func ParseWhere(text string) (Where, error) {
-	w := Where{Text: text}
+	var w Where
 	if !utf8.ValidString(text) {
 		return w, errors.New("is not valid UTF-8")
 	}
@@ -234,7 +236,7 @@ var errDiffers = errors.New("the values differ")
 // Holds reports whether the condition holds for a stored document. It ignores
 // lists of records wherever they are, as words and positions do.
 func (w Where) Holds(document []byte) bool {
-	walk := textWalk{Scanner: rawjson.NewScanner(document, maxStoredDepth), text: document, where: &w}
+	walk := textWalk{Scanner: rawjson.NewScanner(document, maxDepth), text: document, where: &w}
 	return errors.Is(walk.follow(w.path), errHolds)
 }
 
@@ -263,7 +265,7 @@ func (t textWalk) follow(path []step) error {
 		return t.compare(kind)
 	case kind == rawjson.Object:
 		return eachMember(t.Scanner, func(key []byte) error {
-			return enter(string(key) != recordsField && (path[0].every || string(key) == path[0].key))
+			return enter(string(key) != oda.RecordsField && (path[0].every || string(key) == path[0].key))
 		})
 	case kind == rawjson.Array:
 		index := path[0].index()
@@ -301,7 +303,7 @@ func (t textWalk) compare(kind rawjson.Kind) error {
 		if err != nil {
 			return err
 		}
-		inner := textWalk{Scanner: rawjson.NewScanner(t.text[start:end], maxStoredDepth), text: t.text[start:end]}
+		inner := textWalk{Scanner: rawjson.NewScanner(t.text[start:end], maxDepth), text: t.text[start:end]}
 		err = inner.equal(v)
 		if err != nil && !errors.Is(err, errDiffers) {
 			return err
@@ -365,7 +367,7 @@ func (t textWalk) equal(v *value) error {
 	switch kind {
 	case rawjson.Object:
 		err = eachMember(t.Scanner, func(key []byte) error {
-			if string(key) == recordsField {
+			if string(key) == oda.RecordsField {
 				return t.pass()
 			}
 			n++

@@ -1,4 +1,4 @@
-package oda_test
+package search_test
 
 import (
 	"bytes"
@@ -6,32 +6,60 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"oda"
+	"oda/internal/sqlite"
 	"oda/internal/test/env"
+	"oda/internal/test/suite"
+	"oda/search"
 )
+
+// open opens a new archive on the embedded engine.
+func open(t *testing.T) oda.Engine {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// put stores a new entity.
+func put(t *testing.T, store oda.Engine, kind oda.Kind, id, text string) {
+	t.Helper()
+	if _, err := store.Create(t.Context(), suite.Put(suite.Document(t, kind, text), id, "anna", 1), nil); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // findAll reads all pages of a search. It returns what they found and how many
 // there were.
-func findAll(t *testing.T, a *oda.Archive, kind oda.Kind, raw string) (ids []string, pages int) {
+func findAll(t *testing.T, s *search.Searcher, kind oda.Kind, raw string) (ids []string, pages int) {
 	t.Helper()
 	for {
 		params, err := url.ParseQuery(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := oda.ParseSearch(kind, params)
+		q, err := search.Parse(kind, params)
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := a.Search(t.Context(), &q)
+		page, err := s.Search(t.Context(), q)
 		if err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
@@ -48,13 +76,14 @@ func findAll(t *testing.T, a *oda.Archive, kind oda.Kind, raw string) (ids []str
 // A search that runs out of time returns what it has found, which may be nothing.
 // The next page continues from there.
 func TestTheNextPageContinuesWhereALateOneEnded(t *testing.T) {
-	a := openArchive(t)
+	store := open(t)
 	var all []string
 	for i := range 20 {
 		all = append(all, fmt.Sprintf("s%02d", i))
-		mustStore(t, a, all[i], fmt.Sprintf(`{"name":"late","n":%d}`, i), oda.Write{User: "anna"})
+		put(t, store, oda.SBDefinition, all[i], fmt.Sprintf(`{"name":"late","n":%d}`, i))
 	}
-	a.SetSearchTime(0)
+	searcher := search.New(store)
+	searcher.SetTime(0)
 	for _, test := range []struct {
 		raw   string
 		want  []string
@@ -66,7 +95,7 @@ func TestTheNextPageContinuesWhereALateOneEnded(t *testing.T) {
 		{"sort=id&q=late&where=/n+%3C+5", all[:5], 20},
 		{"sort=-created&telescope=none", nil, 1},
 	} {
-		got, pages := findAll(t, a, oda.SBDefinition, test.raw)
+		got, pages := findAll(t, searcher, oda.SBDefinition, test.raw)
 		// The last page may end exactly with the last entity.
 		if !slices.Equal(got, test.want) || pages < test.pages || pages > test.pages+1 {
 			t.Errorf("%s finds %v in %d pages", test.raw, got, pages)
@@ -75,8 +104,8 @@ func TestTheNextPageContinuesWhereALateOneEnded(t *testing.T) {
 }
 
 func TestASearchEndsWithItsCaller(t *testing.T) {
-	a := openArchive(t)
-	mustStore(t, a, "s", `{}`, oda.Write{})
+	store := open(t)
+	put(t, store, oda.SBDefinition, "s", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, raw := range []string{"", "q=s", "where=/a+%3D+1", "user=x&sort=id"} {
@@ -84,11 +113,11 @@ func TestASearchEndsWithItsCaller(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := oda.ParseSearch(oda.SBDefinition, params)
+		q, err := search.Parse(oda.SBDefinition, params)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Search(ctx, &q); !errors.Is(err, context.Canceled) {
+		if _, err := search.New(store).Search(ctx, q); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}
@@ -101,7 +130,7 @@ func TestConesFindTheTargetsOfRealDocuments(t *testing.T) { findTargets(t, env.R
 // findTargets stores documents and compares what cones find with the positions
 // that a plain walk over the documents finds.
 func findTargets(t *testing.T, all []env.Document) {
-	a := openArchive(t)
+	store := open(t)
 	type placed struct {
 		kind      oda.Kind
 		id        string
@@ -109,11 +138,9 @@ func findTargets(t *testing.T, all []env.Document) {
 	}
 	var stored []placed
 	var positions [][2]float64
-	for _, e := range all {
-		created, err := a.Create(t.Context(), readExample(t, operations[e.Kind].create, e), oda.Write{})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i, e := range all {
+		id := fmt.Sprint("id-", i)
+		put(t, store, e.Kind, id, string(e.Text))
 		var document map[string]any
 		decoder := json.NewDecoder(bytes.NewReader(e.Text))
 		decoder.UseNumber()
@@ -122,7 +149,7 @@ func findTargets(t *testing.T, all []env.Document) {
 		}
 		delete(document, "request_responses")
 		own := positionsIn(document)
-		stored = append(stored, placed{e.Kind, created.ID, own})
+		stored = append(stored, placed{e.Kind, id, own})
 		positions = append(positions, own...)
 	}
 	if len(positions) < 5 {
@@ -145,7 +172,7 @@ func findTargets(t *testing.T, all []env.Document) {
 				}
 				slices.Sort(want)
 				raw := fmt.Sprintf("sort=id&limit=1000&cone=%v,%v,%v", centre[0], centre[1], radius)
-				if got, _ := findAll(t, a, kind, raw); !slices.Equal(got, want) {
+				if got, _ := findAll(t, search.New(store), kind, raw); !slices.Equal(got, want) {
 					t.Errorf("%s among the %s: found %v, want %v", raw, kind.Collection(), got, want)
 				}
 			}

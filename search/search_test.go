@@ -1,7 +1,6 @@
-package oda_test
+package search_test
 
 import (
-	"encoding/base64"
 	"errors"
 	"net/url"
 	"strings"
@@ -10,62 +9,59 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/search"
 	"oda/sky"
 )
 
 // seek parses the raw query of a search.
-func seek(t testing.TB, raw string) (oda.Search, error) {
+func seek(t testing.TB, raw string) (search.Search, error) {
 	t.Helper()
 	params, err := url.ParseQuery(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return oda.ParseSearch(oda.SBDefinition, params)
+	return search.Parse(oda.SBDefinition, params)
 }
 
-// sameSearch compares searches; conditions by their texts.
-var sameSearch = cmp.Comparer(func(a, b oda.Where) bool { return a.Text == b.Text })
+func at(t testing.TB, text string) *oda.Instant {
+	t.Helper()
+	i, err := oda.ParseTime(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oda.SpanOf(i, i).After
+}
 
 func TestSearches(t *testing.T) {
-	where := func(texts ...string) (all []oda.Where) {
-		for _, text := range texts {
-			w, err := oda.ParseWhere(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, w)
-		}
-		return all
-	}
 	for _, test := range []struct {
 		name, raw string
-		want      oda.Search
+		want      search.Search
 	}{
-		{"nothing is everything", "", oda.Search{}},
-		{"a user", "user=mary", oda.Search{User: "mary", Match: oda.UserEquals}},
-		{"a part of a user", "user=ar&user_match_type=contains", oda.Search{User: "ar", Match: oda.UserContains}},
-		{"the beginning of a user", "user_match_type=starts_with&user=m", oda.Search{User: "m", Match: oda.UserStartsWith}},
+		{"nothing is everything", "", search.Search{}},
+		{"a user", "user=mary", search.Search{User: "mary"}},
+		{"a part of a user", "user=ar&user_match_type=contains", search.Search{User: "ar", Match: oda.UserContains}},
+		{"the beginning of a user", "user_match_type=starts_with&user=m", search.Search{User: "m", Match: oda.UserStartsWith}},
 		{
 			"all times at once", "created_after=2026-01-01&created_before=2026-02-01+10:30&last_modified_after=2026-01-01T10:30:00+05:30&last_modified_before=2026-03-01",
-			oda.Search{
+			search.Search{
 				Created:  oda.Span{After: at(t, "2026-01-01"), Before: at(t, "2026-02-01T10:30:00Z")},
 				Modified: oda.Span{After: at(t, "2026-01-01T05:00:00Z"), Before: at(t, "2026-03-01")},
 			},
 		},
-		{"a finer time is rounded into the range", "created_after=2026-02-01T00:00:00.0000001Z", oda.Search{Created: oda.Span{After: at(t, "2026-02-01T00:00:00.000001Z")}}},
-		{"a telescope", "telescope=ska_mid", oda.Search{Telescope: "ska_mid"}},
-		{"a reference", "ref=sbd-1", oda.Search{Reference: "sbd-1"}},
-		{"a reference with its version", "ref=sbd-1&ref_version=3", oda.Search{Reference: "sbd-1", ReferenceVersion: 3}},
-		{"words", "q=Centaurus+A,+CAL", oda.Search{Words: []string{"centaurus", "a", "cal"}}},
-		{"a whole identifier", "q=eb-1j8w4r0q3t6m", oda.Search{Words: []string{"eb", "1j8w4r0q3t6m"}}},
-		{"a cone", "cone=201.365,-43.019,0.5", oda.Search{Cone: &sky.Cone{RA: 201.365, Dec: -43.019, Radius: 0.5}}},
+		{"a finer time is rounded into the range", "created_after=2026-02-01T00:00:00.0000001Z", search.Search{Created: oda.Span{After: at(t, "2026-02-01T00:00:00.000001Z")}}},
+		{"a telescope", "telescope=ska_mid", search.Search{Telescope: "ska_mid"}},
+		{"a reference", "ref=sbd-1", search.Search{Reference: "sbd-1"}},
+		{"a reference with its version", "ref=sbd-1&ref_version=3", search.Search{Reference: "sbd-1", ReferenceVersion: 3}},
+		{"words", "q=Centaurus+A,+CAL", search.Search{Words: "Centaurus A, CAL"}},
+		{"a whole identifier", "q=eb-1j8w4r0q3t6m", search.Search{Words: "eb-1j8w4r0q3t6m"}},
+		{"a cone", "cone=201.365,-43.019,0.5", search.Search{Cone: &sky.Cone{RA: 201.365, Dec: -43.019, Radius: 0.5}}},
 		{
 			"conditions", "where=" + url.QueryEscape(`/status = "x"`) + "&where=" + url.QueryEscape(`/n < 3`),
-			oda.Search{Where: where(`/status = "x"`, `/n < 3`)},
+			search.Search{Where: []string{`/status = "x"`, `/n < 3`}},
 		},
-		{"an order", "sort=-modified", oda.Search{Sort: oda.LastModifiedFirst}},
-		{"the default order", "sort=-created", oda.Search{}},
-		{"what is wanted", "fields=document&limit=1000", oda.Search{Fields: oda.WholeDocument, Limit: 1000}},
+		{"an order", "sort=-modified", search.Search{Sort: oda.LastModifiedFirst}},
+		{"the default order", "sort=-created", search.Search{}},
+		{"what is wanted", "fields=document&limit=1000", search.Search{Fields: search.Documents, Limit: 1000}},
 	} {
 		got, err := seek(t, test.raw)
 		if err != nil {
@@ -74,9 +70,9 @@ func TestSearches(t *testing.T) {
 		}
 		test.want.Kind = oda.SBDefinition
 		if test.want.Limit == 0 {
-			test.want.Limit = oda.DefaultSearchLimit
+			test.want.Limit = search.DefaultLimit
 		}
-		if diff := cmp.Diff(test.want, got, sameSearch); diff != "" {
+		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}
 	}
@@ -150,13 +146,13 @@ func TestACursorCarriesItsSearch(t *testing.T) {
 		want.Start = &place
 		cursor := "cursor=" + first.Cursor(place)
 		for _, with := range []string{cursor, raw + "&" + cursor, raw + "&limit=7&fields=id&" + cursor} {
-			if got, err := seek(t, with); err != nil || !cmp.Equal(want, got, sameSearch) {
-				t.Errorf("%s: %v, %s", with, err, cmp.Diff(want, got, sameSearch))
+			if got, err := seek(t, with); err != nil || !cmp.Equal(want, got) {
+				t.Errorf("%s: %v, %s", with, err, cmp.Diff(want, got))
 			}
 		}
 		// The limit and the fields may change from page to page.
 		got, err := seek(t, cursor+"&limit=9&fields=document")
-		if err != nil || got.Limit != 9 || got.Fields != oda.WholeDocument {
+		if err != nil || got.Limit != 9 || got.Fields != search.Documents {
 			t.Errorf("%s with another limit: %+v, %v", raw, got, err)
 		}
 	}
@@ -179,38 +175,34 @@ func TestACursorWithAnotherSearchIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := oda.ParseSearch(oda.Project, params); oda.CodeOf(err) != oda.InvalidQuery {
+		if _, err := search.Parse(oda.Project, params); oda.CodeOf(err) != oda.InvalidQuery {
 			t.Errorf("a cursor of another collection: %v", err)
 		}
 	}
 }
 
 func TestRubbishIsNotACursorOfASearch(t *testing.T) {
-	listing, err := ask(t, oda.SBDefinition, "user=mary")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := append(rubbishCursors(), listing.Cursor(oda.Place{At: 1, ID: "x"}))
-	for _, inside := range []string{
-		`{"c":"sbds","cr":{},"mo":{},"l":50,"t":1,"i":""}`,
-		`{"c":"nothing","cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","cr":{},"mo":{},"l":0,"t":1,"i":"x"}`,
-		`{"c":"sbds","cr":{},"mo":{},"l":1001,"t":1,"i":"x"}`,
-		`{"c":"sbds","u":"a","cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","m":9,"u":"a","cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","v":3,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","r":"a","v":-3,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","w":["Two Words"],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","w":[""],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","w":[],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","co":{"RA":361,"Dec":0,"Radius":1},"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","wh":["/a"],"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","s":6,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","f":3,"cr":{},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","cr":{"a":"x"},"mo":{},"l":50,"t":1,"i":"x"}`,
-		`{"c":"sbds","cr":{},"mo":{},"l":50,"t":1,"i":"x"} `,
+	listing := oda.Query{Kind: oda.SBDefinition, Order: oda.ByCreation, User: "mary"}
+	place := oda.Place{At: 1, ID: "x"}
+	all := []string{"x", "=", "!!!!", "eyJ9", " ", "\x00", "é", listing.Cursor(place)}
+	for _, inside := range []oda.Cursor{
+		{After: place},
+		{Kind: oda.SBDefinition, Params: map[string][]string{"limit": {"50"}}, After: oda.Place{At: 1, ID: "../x"}},
 	} {
-		all = append(all, base64.RawURLEncoding.EncodeToString([]byte(inside)))
+		all = append(all, inside.String())
+	}
+	for _, params := range []string{
+		"", "limit=0", "limit=1001", "limit=050", "limit=50&limit=50", "limit=50&other=1",
+		"limit=50&user=a&user_match_type=like", "limit=50&user=a&user_match_type=equals", "limit=50&user_match_type=contains",
+		"limit=50&ref_version=3", "limit=50&ref=a&ref_version=-3", "limit=50&q=-", "limit=50&q=", "limit=50&cone=361,0,1", "limit=50&cone=1.0,0,1",
+		"limit=50&where=/a", "limit=50&sort=6", "limit=50&sort=-created", "limit=50&fields=all", "limit=50&fields=summary",
+		"limit=50&created_after=x", "limit=50&created_after=2026-01-01", "limit=50&cursor=x",
+	} {
+		inside, err := url.ParseQuery(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, oda.Cursor{Kind: oda.SBDefinition, Params: inside, After: place}.String())
 	}
 	for _, text := range all {
 		_, err := seek(t, "cursor="+url.QueryEscape(text))
@@ -232,22 +224,22 @@ func FuzzSearch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		q, err := oda.ParseSearch(oda.SBDefinition, params)
+		q, err := search.Parse(oda.SBDefinition, params)
 		if err != nil {
 			if oda.CodeOf(err) != oda.InvalidQuery {
 				t.Fatalf("%q: %v", raw, err)
 			}
 			return
 		}
-		if q.Limit < 1 || q.Limit > oda.MaxSearchLimit || (q.Match == oda.AnyUser) != (q.User == "") || q.ReferenceVersion > 0 && q.Reference == "" {
+		if q.Limit < 1 || q.Limit > search.MaxLimit || q.User == "" && q.Match != oda.UserEquals || q.ReferenceVersion > 0 && q.Reference == "" {
 			t.Fatalf("%q is read as %+v", raw, q)
 		}
 		want := q
 		want.Start = &oda.Place{At: 1, ID: "sbd-1"}
 		params.Set("cursor", q.Cursor(*want.Start))
 		for _, with := range []map[string][]string{params, {"cursor": params["cursor"]}} {
-			got, err := oda.ParseSearch(oda.SBDefinition, with)
-			if err != nil || !cmp.Equal(want, got, sameSearch) {
+			got, err := search.Parse(oda.SBDefinition, with)
+			if err != nil || !cmp.Equal(want, got) {
 				t.Fatalf("%q with its cursor is read as %+v, %v", raw, got, err)
 			}
 		}

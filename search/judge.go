@@ -1,4 +1,4 @@
-package oda
+package search
 
 import (
 	"errors"
@@ -6,104 +6,107 @@ import (
 	"strings"
 	"time"
 
+	"oda"
 	"oda/internal/words"
 )
 
-func (s Span) open() bool { return s.After == nil && s.Before == nil }
-
-func (s Span) holds(at Instant) bool {
-	return (s.After == nil || at >= *s.After) && (s.Before == nil || at <= *s.Before)
+// question is a search that is being answered.
+type question struct {
+	Search
+	*Searcher
+	words []string // folded
+	where []Where
 }
 
 // matches reports whether all filters match, except the conditions on the text.
-func (q *Search) matches(f *Found) bool {
+func (q *question) matches(f *oda.Found) bool {
 	return q.matchesMetadata(f.Metadata) &&
 		(q.Telescope == "" || f.Summary.Telescope == q.Telescope) &&
 		(q.Reference == "" || slices.ContainsFunc(f.Summary.References, q.matchesReference)) &&
-		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t Target) bool { return q.Cone.Holds(t.RA, t.Dec) })) &&
+		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t oda.Target) bool { return q.Cone.Holds(t.RA, t.Dec) })) &&
 		q.matchesWords(f)
 }
 
-func (q *Search) matchesMetadata(m Metadata) bool {
-	return q.matchesUser(m.CreatedBy) && q.Created.holds(m.CreatedOn) && q.Modified.holds(m.LastModifiedOn)
+func (q *question) matchesMetadata(m oda.Metadata) bool {
+	return q.matchesUser(m.CreatedBy) && q.Created.Holds(m.CreatedOn) && q.Modified.Holds(m.LastModifiedOn)
 }
 
-func (q *Search) matchesUser(user string) bool {
-	switch q.Match {
-	case UserEquals:
-		return user == q.User
-	case UserStartsWith:
+func (q *question) matchesUser(user string) bool {
+	switch {
+	case q.User == "":
+		return true
+	case q.Match == oda.UserStartsWith:
 		return strings.HasPrefix(user, q.User)
-	case UserContains:
+	case q.Match == oda.UserContains:
 		return strings.Contains(user, q.User)
 	}
-	return true
+	return user == q.User
 }
 
-func (q *Search) matchesReference(r Reference) bool {
+func (q *question) matchesReference(r oda.Reference) bool {
 	return r.ID == q.Reference && (q.ReferenceVersion == 0 || r.Version == q.ReferenceVersion)
 }
 
 // matchesWords reports whether every word occurs. The last one may be just the
 // beginning of a word.
-func (q *Search) matchesWords(f *Found) bool {
-	if len(q.Words) == 0 {
+func (q *question) matchesWords(f *oda.Found) bool {
+	if len(q.words) == 0 {
 		return true
 	}
-	last := len(q.Words) - 1
+	last := len(q.words) - 1
 	own := words.Of(f.ID)
-	for _, word := range q.Words[:last] {
+	for _, word := range q.words[:last] {
 		if _, found := slices.BinarySearch(f.Summary.Words, word); !found && !slices.Contains(own, word) {
 			return false
 		}
 	}
-	begins := func(word string) bool { return strings.HasPrefix(word, q.Words[last]) }
-	at, _ := slices.BinarySearch(f.Summary.Words, q.Words[last])
+	begins := func(word string) bool { return strings.HasPrefix(word, q.words[last]) }
+	at, _ := slices.BinarySearch(f.Summary.Words, q.words[last])
 	return at < len(f.Summary.Words) && begins(f.Summary.Words[at]) || slices.ContainsFunc(own, begins)
 }
 
 // holdsOf reports whether all conditions hold for the text of a document.
-func (q *Search) holdsOf(text []byte) bool {
-	return !slices.ContainsFunc(q.Where, func(w Where) bool { return !w.Holds(text) })
+func (q *question) holdsOf(text []byte) bool {
+	return !slices.ContainsFunc(q.where, func(w Where) bool { return !w.Holds(text) })
 }
 
 // clauses returns what the search asks the inverted index, or nil. It asks for a
 // telescope only along with other terms: many entities share one, and there is a
 // better index for a telescope alone.
-func (q *Search) clauses() (list []Clause) {
-	for _, word := range q.Words {
-		list = append(list, Clause{Any: []string{WordTerm(q.Kind, word)}})
+func (q *question) clauses() (list []oda.Clause) {
+	for _, word := range q.words {
+		list = append(list, oda.Clause{Any: []string{oda.WordTerm(q.Kind, word)}})
 	}
 	if list != nil {
 		list[len(list)-1].Prefix = true
 	}
 	switch {
 	case q.ReferenceVersion > 0:
-		list = append(list, Clause{Any: []string{VersionTerm(q.Kind, q.Reference, q.ReferenceVersion)}})
+		list = append(list, oda.Clause{Any: []string{oda.VersionTerm(q.Kind, q.Reference, q.ReferenceVersion)}})
 	case q.Reference != "":
-		list = append(list, Clause{Any: []string{ReferenceTerm(q.Kind, q.Reference)}})
+		list = append(list, oda.Clause{Any: []string{oda.ReferenceTerm(q.Kind, q.Reference)}})
 	}
 	if q.Cone != nil {
 		var cells []string
 		for _, cell := range q.Cone.Cells() {
-			cells = append(cells, CellTerm(q.Kind, cell))
+			cells = append(cells, oda.CellTerm(q.Kind, cell))
 		}
-		list = append(list, Clause{Any: cells})
+		list = append(list, oda.Clause{Any: cells})
 	}
 	if list != nil && q.Telescope != "" {
-		list = append(list, Clause{Any: []string{TelescopeTerm(q.Kind, q.Telescope)}})
+		list = append(list, oda.Clause{Any: []string{oda.TelescopeTerm(q.Kind, q.Telescope)}})
 	}
 	return list
 }
 
 // judge picks the entities of a page. It sees them in the order of the search.
 type judge struct {
-	search *Search
-	most   int // items of the page
-	late   time.Time
+	*question
+	most int // items of the page
+	late time.Time
 
 	items kept
-	last  *Place // of the last entity that was judged
+	last  *oda.Place // of the last entity that was judged
 	more  bool
 }
 
@@ -113,12 +116,12 @@ var errEnded = errors.New("the page ends here")
 // see judges the next entity. Place is where it was when the order was made. The
 // conditions on its text, if there are any, come last: holds judges them, and may
 // find that the entity has changed since.
-func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
+func (j *judge) see(place oda.Place, f *oda.Found, holds func() (bool, error)) error {
 	if f.Damage != nil {
 		return j.stopAt(place, f.Damage)
 	}
-	ok := j.search.matches(f)
-	if ok && len(j.search.Where) > 0 {
+	ok := j.matches(f)
+	if ok && len(j.where) > 0 {
 		var err error
 		if ok, err = holds(); err != nil {
 			return j.stopAt(place, err)
@@ -141,8 +144,8 @@ func (j *judge) see(place Place, f *Found, holds func() (bool, error)) error {
 
 // stopAt ends the page before an entity that cannot be judged. If nothing was found
 // before it, the search fails, and can continue after it.
-func (j *judge) stopAt(place Place, err error) error {
-	if e, ok := errors.AsType[*Error](err); !ok || e.Code != DamagedText {
+func (j *judge) stopAt(place oda.Place, err error) error {
+	if e, ok := errors.AsType[*oda.Error](err); !ok || e.Code != oda.DamagedText {
 		return err
 	}
 	j.more = true
@@ -158,5 +161,5 @@ func (j *judge) next() string {
 	if !j.more {
 		return ""
 	}
-	return j.search.Cursor(*j.last)
+	return j.Cursor(*j.last)
 }
