@@ -14,7 +14,7 @@ TOOL     := go tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run build wheel release release-test setup test test-oda test-others test-python check lint secure proof fuzz linear feed drill fixture bench bench-quick bench-against bench-profile soak clean
+.PHONY: help demo run build wheel release release-test setup test test-oda test-others test-python check lint secure proof fuzz linear feed drill bench bench-quick bench-against bench-profile soak clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -116,10 +116,6 @@ feed: setup ## Follow the feed of changes through every fault, for FEEDTIME (def
 drill: build ## Kill the leader of a Patroni cluster under load, three times (3 minutes)
 	@scripts/setup postgres patroni
 	go run ./deploy/drill -oda bin/oda
-
-fixture: ## Make the archives that later programs must be able to upgrade (REV=REVISION for an earlier oda)
-	@scripts/setup postgres
-	go run ./internal/test/fixture/make $(if $(REV),-revision '$(REV)')
 
 # The measuring program is built first, so that an interrupt goes to it alone.
 BENCH = @scripts/setup postgres && cd bench && go build -o out/bench . && out/bench -version $(VERSION) -only '$(BENCH_ONLY)'

@@ -97,8 +97,7 @@ func (e *LogEntry) Prepare() error {
 	if err != nil {
 		return err
 	}
-	s := x.Summary()
-	e.Entry = &CatalogueEntry{Hash: x.Hash(), Telescope: s.Telescope, Summary: s.Pack(), Terms: s.TermList(e.Ref)}
+	e.Entry = x.Entry(e.Ref)
 	return nil
 }
 

@@ -67,9 +67,6 @@ func (e *Entity) Summary() (*Summary, error) {
 	return x.Summary(), nil
 }
 
-// NoExtract returns the extract of a document that cannot be read.
-func NoExtract(kind Kind) *Extract { return newExtract(kind, nil, rawjson.Notes{}, 0, 0) }
-
 // newExtract returns the extract of the document text[start:end].
 func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Extract {
 	x := &Extract{kind: kind, text: text, Notes: notes, root: -1}
@@ -84,7 +81,7 @@ func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Ex
 		// The places of a document are adjacent, its own first.
 		x.Places = x.Places[:x.lastPlace()+1]
 	}
-	x.hash = x.digest(true)
+	x.hash = x.digest()
 	return x
 }
 
@@ -99,10 +96,6 @@ func (x *Extract) lastPlace() int32 {
 // Hash returns a hash of the summary. Documents of one kind with the same hash
 // have the same summary.
 func (x *Extract) Hash() int64 { return x.hash }
-
-// EarlierHash returns the hash that a program may have stored which took obs_programmes
-// and obs_blocks for the same.
-func (x *Extract) EarlierHash() int64 { return x.digest(false) }
 
 // Telescope returns the telescope that the document names, empty if it names none. It
 // may be one that the summary leaves out, because nobody could look for it.
@@ -122,10 +115,15 @@ func (x *Extract) Summary() *Summary {
 	return &s
 }
 
+// Entry returns what the catalogue has about the document of an entity.
+func (x *Extract) Entry(ref Ref) *CatalogueEntry {
+	s := x.Summary()
+	return &CatalogueEntry{Hash: x.Hash(), Telescope: s.Telescope, Summary: s.Pack(), Terms: s.TermList(ref)}
+}
+
 // digest hashes every value that the summary is made of, as it is written, and
-// its place in the document. Programmes are told from blocks, unless an earlier program
-// did not.
-func (x *Extract) digest(programmes bool) int64 {
+// its place in the document. Programmes are told from blocks.
+func (x *Extract) digest() int64 {
 	var room [4 << 10]byte
 	all := room[:0]
 	for i := range x.Notes.Notes {
@@ -143,7 +141,7 @@ func (x *Extract) digest(programmes bool) int64 {
 		for _, p := range x.Places[x.root+1:] {
 			all = binary.AppendVarint(all, int64(p.In-x.root))
 			all = binary.AppendVarint(all, int64(p.Index))
-			if programmes && p.Of == ofObsProgrammes {
+			if p.Of == ofObsProgrammes {
 				all = append(all, byte(p.Of))
 			}
 		}

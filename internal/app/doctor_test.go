@@ -114,6 +114,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 		},
 		{"the clock was ahead", sql(`UPDATE versions SET stored_on = stored_on + 86400000000`), 1, []string{"warning: clock: the end of the log: something was stored at ", "in the future"}},
 		{"an older schema", sql(`DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)`), 1, []string{"wrong: schema: ", "older than this program"}},
+		{"other tables", sql(`UPDATE migrations SET checksum = 'x'`), 1, []string{"wrong: schema: ", "made by another oda"}},
 		{"a newer schema", sql(`INSERT INTO migrations SELECT number + 1, name, checksum, schema_checksum FROM migrations ORDER BY number DESC LIMIT 1`), 1, []string{"wrong: schema: ", "newer than this program"}},
 		{"everybody can write", mode("", 0o666), 1, []string{"wrong: permissions: ", "archive.db: everybody on this machine can change it (0666)", "what to do: chmod o-rw "}},
 		{"everybody can write to the folder", mode("/", 0o777), 1, []string{"wrong: permissions: ", "everybody on this machine can remove and replace the archive"}},
@@ -215,7 +216,7 @@ func TestTheDoctorFindsWhatIsWrongWithADatabase(t *testing.T) {
 	finds(t, "dangling references", run(t, "doctor", "--db", database), 0, append(found, "nothing is wrong; 4 warnings\n")...)
 	conn := env.Connect(t, database)
 	env.Exec(t, conn, "SELECT pg_create_physical_replication_slot('forgotten', true)",
-		"UPDATE versions SET stored_on = stored_on - 3600000000 WHERE identifier = 'sbi-1'",
+		"UPDATE changes SET places[5] = places[5] - 3600000000 WHERE names[1] = 'sbi-1'",
 		"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET full_page_writes = off", "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()",
 		"ALTER DATABASE postgres SET synchronous_commit = off")
 	finds(t, "all at once", run(t, "doctor", "--db", database), 1,
@@ -225,6 +226,6 @@ func TestTheDoctorFindsWhatIsWrongWithADatabase(t *testing.T) {
 	env.Exec(t, conn, "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
 	finds(t, "another encoding", run(t, "doctor", "--db", cluster.DSN("latin")), 2, "its encoding is LATIN1")
 	p.Stop()
-	env.Exec(t, conn, "DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)")
-	finds(t, "an older schema", run(t, "doctor", "--db", database), 1, "wrong: schema: the database postgres", "older than this program")
+	env.Exec(t, conn, "UPDATE migrations SET checksum = 'x'")
+	finds(t, "other tables", run(t, "doctor", "--db", database), 1, "wrong: schema: the database postgres", "made by another oda")
 }

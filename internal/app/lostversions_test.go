@@ -278,7 +278,7 @@ func TestAFollowerIsToldThatTheLogIsDamaged(t *testing.T) {
 		if err := a.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		edit("DELETE FROM versions WHERE " + map[string]string{"sqlite": "position = 2", "postgres": "identifier = 'prj-lost'"}[engine])
+		edit("DELETE FROM " + map[string]string{"sqlite": "versions WHERE position = 2", "postgres": "changes WHERE names[1] = 'prj-lost'"}[engine])
 
 		c, err := odaclient.New(env.Start(t, use).URL())
 		if err != nil {

@@ -23,7 +23,7 @@ import (
 	"oda/internal/moving"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
-	"oda/internal/test/fixture"
+	"oda/internal/test/sample"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -91,12 +91,11 @@ func wantSame(t *testing.T, one, other string) {
 
 func TestAnArchiveMovesBetweenEnginesAndBackUnchanged(t *testing.T) {
 	t.Parallel()
-	for from := range fixture.Engines {
+	for _, from := range sample.Engines {
 		t.Run("from "+from, func(t *testing.T) {
 			t.Parallel()
-			fixtures := env.Fixtures(t, from)
-			old := fixtures[len(fixtures)-1]
-			first := exported(t, healthyArchive(t, from), oda.Scope{})
+			source, old := env.Sample(t, from)
+			first := exported(t, source, oda.Scope{})
 			there := map[string]string{"sqlite": "postgres", "postgres": "sqlite"}[from]
 			for _, to := range []string{there, from} {
 				database := emptyDatabase(t, to)
@@ -110,7 +109,7 @@ func TestAnArchiveMovesBetweenEnginesAndBackUnchanged(t *testing.T) {
 				wantWhole(t, database)
 				first = second
 				a := env.Start(t, func(c *app.Config) { c.Database = database })
-				for _, u := range upgraded {
+				for _, u := range sampleAnswers {
 					t.Run(u.name+" on "+to, func(t *testing.T) { u.check(t, a, old) })
 				}
 			}
@@ -120,7 +119,7 @@ func TestAnArchiveMovesBetweenEnginesAndBackUnchanged(t *testing.T) {
 
 func TestAnExportHasWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
-	for engine := range fixture.Engines {
+	for _, engine := range sample.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database := emptyDatabase(t, engine)
@@ -278,7 +277,7 @@ func TestAKilledImportGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := exported(t, source, oda.Scope{})
-	for engine := range fixture.Engines {
+	for _, engine := range sample.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database, tries := "", 0

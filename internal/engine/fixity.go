@@ -27,6 +27,7 @@ func (v Version) Check(body oda.Body) error {
 // Parts of a row, other than its text, that may be damaged.
 var (
 	ErrRuns = errors.New("the list of records of a stored version is damaged")
+	errKey  = errors.New("the key with which it was created does not fit its seal: it was edited")
 	errRow  = errors.New("a row of the database does not fit its seal: it was edited, or has changed places with another")
 )
 
@@ -130,6 +131,27 @@ func (r *RecordRow) Seal() Seal {
 		b = append(append(b, '\n'), r.Key...)
 	}
 	return seal(b, r.Digest)
+}
+
+// SealOf returns the seal of a row of the log, whose columns are lines of a text.
+func SealOf(columns []byte) Seal {
+	sum := sha256.Sum256(columns)
+	return Seal(sum[:8])
+}
+
+// SealOfKey returns the seal of the idempotency key that created an entity.
+func SealOfKey(of oda.Ref, key oda.Key) Seal {
+	b := append(strconv.AppendInt([]byte("key\n"), int64(of.Kind), 10), '\n')
+	b = append(append(b, of.ID...), '\n')
+	return seal(append(b, key.Value...), key.Digest)
+}
+
+// CheckKey returns an error if the key that created an entity does not fit its stored seal.
+func CheckKey(of oda.Ref, key oda.Key, seal []byte) error {
+	if !SealOfKey(of, key).Fits(seal) {
+		return oda.Damaged(of, 1, 0).Because(errKey)
+	}
+	return nil
 }
 
 // Fits reports whether the seal is the one that is stored.

@@ -29,18 +29,6 @@ func (r Runs) AddRun(first, last int64) Runs {
 	return append(r, Run{First: first, Last: last})
 }
 
-// Joined joins runs that continue each other.
-func (r Runs) Joined() Runs {
-	if r == nil {
-		return nil
-	}
-	joined := r[:0]
-	for _, run := range r {
-		joined = joined.AddRun(run.First, run.Last)
-	}
-	return joined
-}
-
 // Behind returns the records after a sequence number, as runs in the order of
 // sequence numbers.
 func (r Runs) Behind(sequence int64) Runs {

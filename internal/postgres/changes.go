@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -26,13 +28,10 @@ const (
 		WHERE after >= coalesce((SELECT max(after) FROM rounds WHERE after <= $1), 0) AND last > $1 AND last <= $2
 		ORDER BY after LIMIT $3`
 
-	// These read what has the numbers of runs; $1 has their first numbers, $2 their
-	// last ones.
-	selectStored = `SELECT v.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
-			SELECT number, kind, identifier, version, sequence_before, sequence_after, stored_by, stored_on, octet_length(text) FROM versions
-			WHERE number BETWEEN run.first AND run.last) v`
-	selectRecorded = `SELECT r.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
-			SELECT number, names, places FROM recordings WHERE number BETWEEN run.first AND run.last) r`
+	// selectWritten reads what was written with the numbers of runs; $1 has their first
+	// numbers, $2 their last ones.
+	selectWritten = `SELECT c.* FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last) CROSS JOIN LATERAL (
+			SELECT number, width, names, places, seal FROM changes WHERE number BETWEEN run.first AND run.last) c`
 )
 
 // Changes implements oda.Log.
@@ -206,7 +205,6 @@ type change struct {
 	number  int64
 	width   oda.Position // how many positions it takes
 	records engine.Run   // that were recorded, or that came with the version
-	size    int          // of the text of a version
 }
 
 // within returns the changes whose numbers are in the run. All changes are in the
@@ -225,49 +223,62 @@ func (s *Store) written(ctx context.Context, runs []run) (all []change, err erro
 	for i, one := range runs {
 		firsts[i], lasts[i] = one.first, one.last
 	}
-	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		all = nil
-		var batch pgx.Batch
-		batch.Queue(selectStored, firsts, lasts).Query(func(rows pgx.Rows) error {
-			var c change
-			var kind int16
-			var before int64
-			_, err := pgx.ForEachRow(rows, []any{&c.number, &kind, &c.ID, &c.Version, &before, &c.records.Last, &c.By, &c.On, &c.size}, func() error {
-				c.Kind, c.records.First, c.width = oda.Kind(kind), before+1, oda.Position(c.records.Last-before+1)
-				all = append(all, c)
-				return nil
-			})
+		rows, err := conn.Query(ctx, selectWritten, firsts, lasts)
+		if err != nil {
+			return err
+		}
+		var number, width int64
+		var names pgtype.FlatArray[string]
+		var places pgtype.FlatArray[int64]
+		var seal []byte
+		_, err = pgx.ForEachRow(rows, []any{&number, &width, &names, &places, &seal}, func() (err error) {
+			if !sealOfChange(number, width, names, places).Fits(seal) {
+				return errChanges
+			}
+			all, err = appendWritten(all, number, names, places)
 			return err
 		})
-		batch.Queue(selectRecorded, firsts, lasts).Query(func(rows pgx.Rows) error {
-			var number int64
-			var names pgtype.FlatArray[string]
-			var places pgtype.FlatArray[int64]
-			_, err := pgx.ForEachRow(rows, []any{&number, &names, &places}, func() error {
-				all, err = appendRecorded(all, number, names, places)
-				return err
-			})
-			return err
-		})
-		return conn.SendBatch(ctx, &batch).Close()
+		return err
 	})
 	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(a.number, b.number) })
 	return all, err
 }
 
-// appendRecorded appends the changes in a row of the table recordings.
-func appendRecorded(all []change, number int64, names []string, places []int64) ([]change, error) {
-	if len(names)%2 != 0 || len(places) != 2*len(names) {
-		return nil, errRecordings
+// sealOfChange returns the seal of a row of the table changes.
+func sealOfChange(number, width int64, names []string, places []int64) engine.Seal {
+	var room [512]byte
+	b := strconv.AppendInt(append(room[:0], "change\n"...), number, 10)
+	b = append(strconv.AppendInt(append(b, '\n'), width, 10), '\n')
+	b = append(b, strings.Join(names, "\n")...)
+	for _, place := range places {
+		b = strconv.AppendInt(append(b, '\n'), place, 10)
 	}
-	for ; len(names) > 0; names, places = names[2:], places[4:] {
-		c := change{number: number, width: oda.Position(places[2] - places[1] + 1)}
-		c.Ref, c.By = oda.Ref{Kind: oda.ExecutionBlock, ID: names[0]}, names[1]
-		c.Version, c.FirstSequence, c.LastSequence, c.On = places[0], places[1], places[2], oda.Instant(places[3])
-		c.records = engine.Run{First: c.FirstSequence, Last: c.LastSequence}
+	return engine.SealOf(b)
+}
+
+// placesEach is how many places of a row of the table changes a change takes.
+const placesEach = 5
+
+// appendWritten appends the changes in a row of the table changes.
+func appendWritten(all []change, number int64, names []string, places []int64) ([]change, error) {
+	if len(names)%2 != 0 || len(places)*2 != len(names)*placesEach {
+		return nil, errChanges
+	}
+	for ; len(names) > 0; names, places = names[2:], places[placesEach:] {
+		c := change{number: number, records: engine.Run{First: places[2], Last: places[3]}}
+		c.Ref, c.By = oda.Ref{Kind: oda.Kind(places[0]), ID: names[0]}, names[1]
+		c.Version, c.On = places[1], oda.Instant(places[4])
+		c.width = oda.Position(c.records.Last - c.records.First + 1)
+		if c.Kind == 0 {
+			c.Kind, c.FirstSequence, c.LastSequence = oda.ExecutionBlock, c.records.First, c.records.Last
+		} else {
+			c.width++ // for the version itself, which comes after its records
+		}
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-var errRecordings = oda.Errorf(oda.DamagedText, "A row of the table recordings is damaged in the archive's database. "+oda.FindDamage)
+var errChanges = oda.Errorf(oda.DamagedText, "A row of the table changes is damaged in the archive's database. "+oda.FindDamage)

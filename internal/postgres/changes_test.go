@@ -60,8 +60,8 @@ func TestALostChangeIsNotSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, conn, "BEGIN", "DELETE FROM rounds",
-		fmt.Sprintf("INSERT INTO rounds (after, last, seen, runs) SELECT 0, %d, max(number), ARRAY[1, max(number)] FROM recordings", end),
-		"DELETE FROM recordings WHERE number = (SELECT number FROM recordings ORDER BY number OFFSET 1 LIMIT 1)", "COMMIT")
+		fmt.Sprintf("INSERT INTO rounds (after, last, seen, runs, seal) SELECT 0, %d, max(number), ARRAY[1, max(number)], '' FROM changes", end),
+		"DELETE FROM changes WHERE number = (SELECT number FROM changes ORDER BY number OFFSET 1 LIMIT 1)", "COMMIT")
 	changes, _, err := s.Changes(t.Context(), 0, 100)
 	wantCode(t, err, oda.DamagedText)
 	if len(changes) > 0 {
@@ -168,7 +168,8 @@ func TestALongTransactionDelaysNoChange(t *testing.T) {
 	do(t, old, "BEGIN", "SELECT pg_current_xact_id()")
 	record := []string{
 		"BEGIN", "UPDATE heads SET last_sequence = 1 WHERE kind = 3 AND identifier = 'slow'",
-		"INSERT INTO recordings SELECT nextval('numbers'), 1, ARRAY['slow', 'anna'], ARRAY[1, 1, 1, 1::bigint]",
+		"INSERT INTO changes SELECT c.*, archive_seal_of_change(number, width, names, places) FROM (" +
+			"SELECT nextval('numbers') AS number, 1 AS width, ARRAY['slow', 'anna'] AS names, ARRAY[0, 1, 1, 1, 1::bigint] AS places) c",
 	}
 	do(t, undone, append(record, "ROLLBACK")...)
 	do(t, slow, record...)
@@ -314,10 +315,9 @@ func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
 	// Another process stores and numbers something, and its waits are cancelled.
 	done := make(chan error, 1)
 	go func() {
-		_, err := other.Exec(context.Background(), `WITH stored AS (INSERT INTO versions (kind, identifier, version, stored_by, stored_on,
-				sequence_before, sequence_after, slots, text, digest, seal)
-				SELECT kind, 'b', version, stored_by, stored_on, 0, 0, slots, text, digest, seal FROM versions RETURNING number)
-			INSERT INTO rounds SELECT 1, 2, number, ARRAY[number, number] FROM stored`)
+		_, err := other.Exec(context.Background(), `WITH stored AS (INSERT INTO changes SELECT c.*, archive_seal_of_change(number, width, names, places)
+				FROM (SELECT nextval('numbers') AS number, 1 AS width, ARRAY['b', 'anna'] AS names, ARRAY[1, 1, 1, 0, 1::bigint] AS places) c RETURNING number)
+			INSERT INTO rounds (after, last, seen, runs, seal) SELECT 1, 2, number, ARRAY[number, number], '' FROM stored`)
 		done <- err
 	}()
 	if err := endWait(t, conn, done); err != nil {
@@ -386,8 +386,8 @@ func TestADamagedRowOfTheLogIsCalledDamaged(t *testing.T) {
 		damage string
 		before oda.Position // the last one before the damage
 	}{
-		"a recording": {"UPDATE recordings SET names = ARRAY['a']", 1},
-		"a version":   {"UPDATE versions SET sequence_before = 9223372036854775807", 0},
+		"its names":  {"UPDATE changes SET names = ARRAY['a'] WHERE number > 1", 1},
+		"its places": {"UPDATE changes SET places = '{1}'", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -465,7 +465,8 @@ func TestFollowersOfARestoredDatabaseSeeItsLog(t *testing.T) {
 		t.Fatalf("before, the stream had %s", text)
 	}
 	do(t, conn, "BEGIN", "DELETE FROM heads WHERE identifier > 'a'", "DELETE FROM versions WHERE identifier > 'a'", "DELETE FROM rounds",
-		"INSERT INTO rounds (after, last, seen, runs) SELECT 0, 1, number, ARRAY[number, number] FROM versions", "COMMIT")
+		"DELETE FROM changes WHERE names[1] > 'a'",
+		"INSERT INTO rounds (after, last, seen, runs, seal) SELECT 0, 1, number, ARRAY[number, number], '' FROM changes", "COMMIT")
 	<-ended
 	if status, text := send(t, "PUT", p.URL+"/sbds/d", `{}`); status != 200 {
 		t.Fatal(status, text)

@@ -49,8 +49,9 @@ var errKeyUsed = errors.New("the key is used")
 func createWithKey(ctx context.Context, tx pgx.Tx, st *store, key oda.Key, patience time.Duration) error {
 	var batch pgx.Batch
 	batch.Queue(setPatience, milliseconds(patience))
-	batch.Queue("INSERT INTO creation_keys (kind, key, identifier, digest) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-		int16(st.put.Kind), key.Value, st.put.ID, key.Digest[:])
+	seal := engine.SealOfKey(st.put.Ref, key)
+	batch.Queue("INSERT INTO creation_keys (kind, key, identifier, digest, seal) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+		int16(st.put.Kind), key.Value, st.put.ID, key.Digest[:], seal[:])
 	batch.Queue(st.sql, st.args...)
 	results := tx.SendBatch(ctx, &batch)
 	_, err := results.Exec()

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -76,50 +75,5 @@ func TestProcessesShareTheIndexOfDays(t *testing.T) {
 	mustRecordOn(t, one, "b", "1970-01-02")
 	if got, want := entries(t, conn), "b 1 1 7"; got != want {
 		t.Errorf("the index has %s, want %s", got, want)
-	}
-}
-
-func TestTheDaysOfStoredCallsAreIndexedInParts(t *testing.T) {
-	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
-	var list []string
-	for i := range 5000 {
-		list = append(list, fmt.Sprintf(`{"request":"%d","request_sent_at":"2026-03-%02d"}`, i, 1+i/2000))
-	}
-	for i := range 4 {
-		mustPut(t, s, write(t, block(fmt.Sprint("b", i)), `{"request_responses":[`+strings.Join(list, ",")+`]}`))
-	}
-	mustPut(t, s, write(t, block("unsaid"), `{"request_responses":[{"request":"r"}]}`))
-	want := entries(t, conn)
-	do(t, conn, "DROP TABLE call_days", "ALTER TABLE heads DROP COLUMN call_day, DROP COLUMN calls_to")
-
-	parts, at := 0, ""
-	for ended := false; !ended; parts++ {
-		// Each part is cut off once before its end, and done again.
-		for _, commit := range []bool{false, true} {
-			tx, err := conn.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			part, err := postgres.IndexDays(t.Context(), tx, at, 6000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !commit {
-				err = tx.Rollback(t.Context())
-			} else if err = tx.Commit(t.Context()); err == nil {
-				at, ended = part.At, part.End
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if got := entries(t, conn); got != want {
-		t.Errorf("the step made the index\n%s\nwant\n%s", got, want)
-	}
-	if parts < 5 {
-		t.Errorf("the step had %d parts", parts)
 	}
 }

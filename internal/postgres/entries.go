@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
@@ -22,16 +21,17 @@ const (
 )
 
 const (
-	// selectVersionEntries reads what selectStored does not, of the versions with the
-	// numbers of runs; $1 has their first numbers, $2 their last ones. No seal covers a
-	// number, so it looks whether the version before has a lower one.
-	selectVersionEntries = `SELECT v.number, h.created_by, h.created_on, v.runs, v.slots, v.text, v.digest, v.seal, k.key, k.digest,
-			v.version = 1 OR EXISTS (SELECT FROM versions WHERE kind = v.kind AND identifier = v.identifier AND version = v.version - 1 AND number < v.number)
-		FROM unnest($1::bigint[], $2::bigint[]) AS run (first, last)
-		CROSS JOIN LATERAL (SELECT * FROM versions WHERE number BETWEEN run.first AND run.last OFFSET 0) v
+	// selectVersionEntries reads versions in order, and no more after $4 bytes: $1 has their
+	// kinds, $2 their identifiers, $3 their numbers.
+	selectVersionEntries = `SELECT nth, before, h.created_by, h.created_on, v.sequence_before, v.sequence_after, v.stored_by, v.stored_on,
+			v.runs, v.slots, v.text, v.digest, v.seal, k.key, k.digest, k.seal
+		FROM (SELECT w.nth, v.*, sum(octet_length(v.text)) OVER (ORDER BY w.nth) - octet_length(v.text) AS before
+			FROM unnest($1::smallint[], $2::text[], $3::bigint[]) WITH ORDINALITY AS w (kind, identifier, version, nth)
+			CROSS JOIN LATERAL (SELECT * FROM versions WHERE kind = w.kind AND identifier = w.identifier AND version = w.version OFFSET 0) v) v
 		CROSS JOIN LATERAL (SELECT created_by, created_on FROM heads WHERE kind = v.kind AND identifier = v.identifier OFFSET 0) h
-		LEFT JOIN LATERAL (SELECT key, digest FROM creation_keys
-			WHERE kind = v.kind AND identifier = v.identifier AND v.version = 1 OFFSET 0) k ON true`
+		LEFT JOIN LATERAL (SELECT key, digest, seal FROM creation_keys
+			WHERE kind = v.kind AND identifier = v.identifier AND v.version = 1 OFFSET 0) k ON true
+		WHERE before < $4 ORDER BY nth`
 
 	// selectRecordEntries reads records of blocks in order, and no more after $4 bytes:
 	// $1 has the blocks, $2 and $3 the first and last sequence number of each.
@@ -105,7 +105,9 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 			}
 			e := &bodies[0]
 			bodies = bodies[1:]
-			e.Ref, e.Version, e.By, e.On, e.Before, e.After = c.Ref, c.Version, c.By, c.On, c.records.First-1, c.records.Last
+			if e.By != c.By || e.On != c.On || e.Before != c.records.First-1 || e.After != c.records.Last {
+				return oda.Damaged(e.Ref, e.Version, 0).Because(errors.New("the log of changes says something else about it"))
+			}
 			if err := e.decode(); err != nil {
 				return err
 			}
@@ -141,10 +143,12 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 // versionEntry is a version as its row has it.
 type versionEntry struct {
 	oda.LogEntry
-	runs    []int64
-	slots   []int32
-	seal    []byte
-	follows bool // the version before it, if there is one
+	runs      []int64
+	slots     []int32
+	seal      []byte
+	key       *string
+	keyDigest digest
+	keySeal   []byte
 }
 
 // decode completes the entry, whose row must fit its seal.
@@ -156,9 +160,6 @@ func (e *versionEntry) decode() (err error) {
 	if err != nil {
 		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
 	}
-	if !e.follows {
-		return oda.Damaged(e.Ref, e.Version, 0).Because(errors.New("it is in the log before the version that it replaced"))
-	}
 	row := engine.VersionRow{
 		Place: versionPlace(int16(e.Kind), e.ID), Version: e.Version, By: e.By, On: e.On,
 		Before: e.Before, After: e.After, Runs: runs, Slots: e.Body.Slots, Digest: e.Body.Digest,
@@ -167,63 +168,48 @@ func (e *versionEntry) decode() (err error) {
 	if err := row.Check(e.Ref, e.seal); err != nil {
 		return err
 	}
-	e.Runs = runs.Joined()
-	return nil
+	e.Runs = runs
+	if e.key == nil {
+		return nil
+	}
+	e.CreateKey = &oda.Key{Value: *e.key, Digest: oda.Digest(e.keyDigest)}
+	return engine.CheckKey(e.Ref, *e.CreateKey, e.keySeal)
 }
 
 // versionEntries reads the first of the versions.
-func (s *Store) versionEntries(ctx context.Context, versions []*change) ([]versionEntry, error) {
-	var firsts, lasts []int64
-	places, size := make(map[int64]int), 0
+func (s *Store) versionEntries(ctx context.Context, versions []*change) (entries []versionEntry, err error) {
+	versions = versions[:min(len(versions), entriesAtOnce)]
+	kinds, ids, numbers := make([]int16, len(versions)), make([]string, len(versions)), make([]int64, len(versions))
 	for i, c := range versions {
-		if size >= entriesBytes {
-			versions = versions[:i]
-			break
-		}
-		if n := len(lasts); n > 0 && lasts[n-1] == c.number-1 {
-			lasts[n-1] = c.number
-		} else {
-			firsts, lasts = append(firsts, c.number), append(lasts, c.number)
-		}
-		places[c.number] = i
-		size += c.size
+		kinds[i], ids[i], numbers[i] = int16(c.Kind), c.ID, c.Version
 	}
-	entries := make([]versionEntry, len(versions))
-	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, selectVersionEntries, firsts, lasts)
+	err = s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, selectVersionEntries, kinds, ids, numbers, entriesBytes)
 		if err != nil {
 			return err
 		}
-		found, texts := 0, make([]byte, 0, size)
-		var number int64
-		var text pgtype.DriverBytes
-		var key *string
-		var keyDigest digest
+		entries = nil
+		var nth, before int64
 		var e versionEntry
 		row := []any{
-			&number, &e.CreatedBy, &e.CreatedOn, &e.runs, &e.slots, &text, (*digest)(&e.Body.Digest), &e.seal, &key, &keyDigest, &e.follows,
+			&nth, &before, &e.CreatedBy, &e.CreatedOn, &e.Before, &e.After, &e.By, &e.On,
+			&e.runs, &e.slots, &e.Body.Text, (*digest)(&e.Body.Digest), &e.seal, &e.key, &e.keyDigest, &e.keySeal,
 		}
 		_, err = pgx.ForEachRow(rows, row, func() error {
-			place, ok := places[number]
-			if !ok {
+			if nth != int64(len(entries))+1 {
 				return errVersions
 			}
-			begin := len(texts)
-			texts = append(texts, text...)
-			e.Body.Text = texts[begin:len(texts):len(texts)]
-			if key != nil {
-				e.CreateKey = &oda.Key{Value: *key, Digest: keyDigest}
-			}
-			entries[place] = e
+			c := versions[len(entries)]
+			e.Ref, e.Version = c.Ref, c.Version
+			entries = append(entries, e)
 			e = versionEntry{}
-			found++
 			return nil
 		})
-		if err == nil && found != len(entries) {
-			err = errVersions
-		}
 		return err
 	})
+	if err == nil && len(entries) == 0 {
+		err = errVersions
+	}
 	return entries, err
 }
 

@@ -43,7 +43,7 @@ func Examine(ctx context.Context, dsn string, report *doctor.Report) (err error)
 		return err
 	}
 	switch err := upToDate(ctx, pool); {
-	case errors.Is(err, migrate.ErrNewer), errors.Is(err, migrate.ErrOlder):
+	case errors.Is(err, migrate.ErrNewer), errors.Is(err, migrate.ErrOlder), errors.Is(err, migrate.ErrOther):
 		report.Add(doctor.OldSchema(place, err))
 		return nil
 	case err != nil:
@@ -135,11 +135,12 @@ func examineSettings(ctx context.Context, pool *pgxpool.Pool, place string, repo
 	return nil
 }
 
-// examineTimes looks for a clock that went back. Numbers are given in the order in
-// which versions were stored.
+// examineTimes looks for a clock that went back. Numbers are given in the order of the
+// writes.
 func examineTimes(ctx context.Context, pool *pgxpool.Pool, report *doctor.Report) error {
 	return inSnapshot(ctx, pool, "", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, "SELECT number, stored_on FROM versions ORDER BY number")
+		rows, err := tx.Query(ctx, `SELECT number, max(p[5 * i]) FROM (SELECT number, ARRAY(SELECT unnest(places)) AS p FROM changes) c
+			CROSS JOIN LATERAL generate_series(1, cardinality(p) / 5) AS i GROUP BY number ORDER BY number`)
 		if err != nil {
 			return err
 		}

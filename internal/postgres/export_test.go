@@ -20,7 +20,7 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 		return nil, err
 	}
 	change(config)
-	steps, err := schemaSteps(stepRows, log)
+	steps, err := schemaSteps()
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +33,10 @@ type Step = step
 // Alone is how many stores run at once.
 const Alone = alone
 
-// OpenNewer is Open by a program that has more schema steps.
-func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) (*Store, error) {
-	config, steps, err := configAndSteps(dsn, log)
+// OpenNewer is Open by a program that has more schema steps. It calls tell with their
+// progress.
+func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, tell func(migrate.Status), more ...Step) (*Store, error) {
+	config, steps, err := configAndSteps(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func OpenNewer(ctx context.Context, dsn string, log *slog.Logger, more ...Step) 
 		step.Number = len(steps) + 1
 		steps = append(steps, step)
 	}
-	return open(ctx, config, len(steps), log, func(pool *pgxpool.Pool) error { return prepare(ctx, pool, steps, log) })
+	return open(ctx, config, len(steps), log, func(pool *pgxpool.Pool) error { return prepare(ctx, pool, steps, log, tell) })
 }
 
 // AppendTogether sends records as if they had been gathered.
@@ -119,13 +120,9 @@ func (t *together) count() int {
 	return len(t.waiting)
 }
 
-// StepRows is how many rows a part of a schema step processes.
-const StepRows = stepRows
-
-// PrepareUntil applies the schema steps up to that number, as an older program did,
-// or all of them if it is 0. Their parts process at most so many rows.
-func PrepareUntil(ctx context.Context, dsn string, last, rows int, tell ...func(migrate.Status)) error {
-	config, err := parse(dsn)
+// Prepare makes the schema of a database.
+func Prepare(ctx context.Context, dsn string) error {
+	config, steps, err := configAndSteps(dsn)
 	if err != nil {
 		return err
 	}
@@ -134,14 +131,7 @@ func PrepareUntil(ctx context.Context, dsn string, last, rows int, tell ...func(
 		return err
 	}
 	defer pool.Close()
-	steps, err := schemaSteps(rows, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	if last == 0 {
-		last = len(steps)
-	}
-	return migrate.Run(ctx, database{pool}, steps[:last], slog.New(slog.DiscardHandler), tell...)
+	return prepare(ctx, pool, steps, slog.New(slog.DiscardHandler))
 }
 
 // TryWrite makes the small write that shows whether writing works.
@@ -149,9 +139,6 @@ func (s *Store) TryWrite(ctx context.Context) error { return s.tryWrite(ctx) }
 
 // Connections returns how many connections the pool has.
 func (s *Store) Connections() int { return int(s.pool.Stat().TotalConns()) }
-
-// IndexDays does a part of the schema step that indexes the days of calls.
-var IndexDays = indexDays
 
 // Questions returns what Examine asks a database about its settings.
 func Questions() (queries []string) {
@@ -161,5 +148,5 @@ func Questions() (queries []string) {
 	return queries
 }
 
-// MadeBySteps names the indexes that Verify asks for.
-var MadeBySteps = madeBySteps
+// MadeBySchema names the indexes that Verify asks for.
+var MadeBySchema = madeBySchema

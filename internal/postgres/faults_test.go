@@ -265,7 +265,7 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role, "GRANT USAGE ON SEQUENCE numbers TO "+role)
 	for _, right := range []string{
 		"INSERT ON heads", "UPDATE ON heads", "INSERT ON creations", "UPDATE ON creations", "INSERT ON catalogue", "UPDATE ON catalogue", "INSERT ON creation_keys",
-		"INSERT ON versions", "INSERT ON records", "INSERT ON recordings", "INSERT ON rounds", "UPDATE ON counts", "USAGE ON SEQUENCE numbers",
+		"INSERT ON versions", "INSERT ON records", "INSERT ON changes", "INSERT ON rounds", "UPDATE ON counts", "UPDATE ON log_end", "USAGE ON SEQUENCE numbers",
 	} {
 		do(t, admin, "REVOKE "+right+" FROM "+role)
 		if err := reader.TryWrite(t.Context()); err == nil {

@@ -37,15 +37,16 @@ var probes = []string{
 	"UPDATE creations SET telescope = '' WHERE kind = 0",
 	"INSERT INTO catalogue (kind, identifier, summary, terms, created_on) VALUES (0, '', '', '', 0)",
 	"UPDATE catalogue SET summary = '' WHERE kind = 0",
-	"INSERT INTO creation_keys (kind, key, identifier, digest) VALUES (0, '', '', '')",
+	"INSERT INTO creation_keys (kind, key, identifier, digest, seal) VALUES (0, '', '', '', '')",
 	"SELECT FROM creation_keys WHERE kind = 0 FOR NO KEY UPDATE",
 	"INSERT INTO call_days (kind, identifier, day, part, first) VALUES (0, '', 0, 0, 0)",
 	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text, digest, seal)
 		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1, '', '')`,
 	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (0, '', 0, 0, '', 0, $1, '', '')",
 	"UPDATE counts SET n = n WHERE kind = 1 AND shard = 0",
-	"INSERT INTO recordings (number, width, names, places) VALUES (-1, 0, '{}', '{}')",
-	"INSERT INTO rounds (after, last, seen, runs) VALUES (-1, -1, 0, '{}')",
+	"INSERT INTO changes (number, width, names, places, seal) VALUES (-nextval('numbers'), 0, '{}', '{}', '')",
+	"INSERT INTO rounds (after, last, seen, runs, seal) VALUES (-1, -1, 0, '{}', '')",
+	"UPDATE log_end SET position = 0 WHERE position < 0",
 }
 
 // tryWrite makes a small write that changes nothing: it rolls everything back to a

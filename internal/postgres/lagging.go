@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,6 +23,10 @@ import (
 // The column does not take null, so nothing is written then.
 const nextNumber = "CASE WHEN nextval('numbers') > coalesce(" + lastSeen + ", 0) THEN currval('numbers') END"
 
+// newChanges begins a statement that adds a row to the log of changes. A query follows,
+// and a bracket with the name c.
+const newChanges = "INSERT INTO changes (number, width, names, places, seal) SELECT c.*, archive_seal_of_change(number, width, names, places) FROM ("
+
 const lastSeen = "(SELECT seen FROM rounds ORDER BY after DESC LIMIT 1)"
 
 // numbersTaken is how far the sequence has come, and the highest number that was taken
@@ -31,7 +34,7 @@ const lastSeen = "(SELECT seen FROM rounds ORDER BY after DESC LIMIT 1)"
 // the tables, so the first is not lower than the second, unless the sequence lags. A role
 // that may not see the sequence may not write either.
 const numbersTaken = numbersGiven + `,
-	greatest((SELECT max(number) FROM versions), (SELECT max(number) FROM recordings), ` + lastSeen + `, 0)`
+	greatest((SELECT max(number) FROM changes), ` + lastSeen + `, 0)`
 
 const numbersGiven = `CASE WHEN has_sequence_privilege('numbers', 'USAGE, SELECT') THEN coalesce(pg_sequence_last_value('numbers'), 0) ELSE 9223372036854775807 END`
 
@@ -79,7 +82,7 @@ func isOldNumber(e *pgconn.PgError) bool {
 	case codeNull:
 		return e.ColumnName == "number"
 	case codeUnique:
-		return slices.Contains([]string{"versions_number", "recordings_pkey"}, e.ConstraintName)
+		return e.ConstraintName == "changes_pkey"
 	}
 	return false
 }

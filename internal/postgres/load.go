@@ -85,12 +85,11 @@ func (h *loadedHead) state() *oda.LogState {
 	return &h.LogState
 }
 
-// logRow is a row of the log: a version, or consecutive records.
+// logRow is a row of the table changes.
 type logRow struct {
-	version int // its place among the rows of versions; -1: records
-	names   []string
-	places  []int64
-	width   int64
+	names  []string
+	places []int64
+	width  int64
 }
 
 type dayKey struct {
@@ -302,7 +301,8 @@ func (l *loading) add(e *oda.LogEntry) error {
 				return engine.ErrKeyTaken
 			}
 			l.used[used] = true
-			l.creationKeys = append(l.creationKeys, []any{int16(e.Kind), key.Value, e.ID, key.Digest[:]})
+			seal := engine.SealOfKey(e.Ref, *key)
+			l.creationKeys = append(l.creationKeys, []any{int16(e.Kind), key.Value, e.ID, key.Digest[:], seal[:]})
 		}
 		if h == nil {
 			h = &loadedHead{isNew: true}
@@ -354,29 +354,40 @@ func (l *loading) stored(e *oda.LogEntry) {
 	if e.Runs != nil {
 		runs = encodeRuns(e.Runs)
 	}
-	l.log = append(l.log, logRow{version: len(l.versions), width: e.Positions()})
+	l.logRow(e.Positions()).add(e, int64(e.Kind), e.Before+1, e.After)
 	l.versions = append(l.versions, []any{
-		int16(e.Kind), e.ID, e.Version, nil, e.By, int64(e.On), e.Before, e.After, runs, encodeSlots(e.Body.Slots), e.Body.Text, e.Body.Digest[:], seal[:],
+		int16(e.Kind), e.ID, e.Version, e.By, int64(e.On), e.Before, e.After, runs, encodeSlots(e.Body.Slots), e.Body.Text, e.Body.Digest[:], seal[:],
 	})
 }
 
-// recorded adds a record to the log. Records that follow each other share a row.
+// recorded adds a record to the log.
 func (l *loading) recorded(e *oda.LogEntry) {
-	n := len(l.log)
-	if n == 0 || l.log[n-1].version >= 0 || l.log[n-1].width >= batchRecords {
-		l.log = append(l.log, logRow{version: -1})
-		n++
-	}
-	row := &l.log[n-1]
-	row.width++
+	row := l.logRow(1)
 	if i := len(row.names); i > 0 && row.names[i-2] == e.ID && row.names[i-1] == e.By {
-		if last := row.places[len(row.places)-4:]; last[0] == e.Version && last[2] == e.Sequence-1 {
-			last[2], last[3] = e.Sequence, int64(e.On)
+		if last := row.places[len(row.places)-placesEach:]; last[0] == 0 && last[1] == e.Version && last[3] == e.Sequence-1 {
+			last[3], last[4] = e.Sequence, int64(e.On)
 			return
 		}
 	}
-	row.names = append(row.names, e.ID, e.By)
-	row.places = append(row.places, e.Version, e.Sequence, e.Sequence, int64(e.On))
+	row.add(e, 0, e.Sequence, e.Sequence)
+}
+
+// logRow returns the row that the next change goes into, which is that wide.
+func (l *loading) logRow(width int64) *logRow {
+	n := len(l.log)
+	if n == 0 || l.log[n-1].width >= batchRecords {
+		l.log = append(l.log, logRow{})
+		n++
+	}
+	row := &l.log[n-1]
+	row.width += width
+	return row
+}
+
+// add adds a change: what is its kind, or 0 for records.
+func (r *logRow) add(e *oda.LogEntry, what, first, last int64) {
+	r.names = append(r.names, e.ID, e.By)
+	r.places = append(r.places, what, e.Version, first, last, int64(e.On))
 }
 
 // write writes everything. The heads come first: a number is taken only by a
@@ -390,31 +401,20 @@ func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	l.writeChanged(&batch)
-	var numbers []*int64
-	batch.Queue("SELECT "+nextNumber+" FROM generate_series(1, $1)", len(l.log)).Query(func(rows pgx.Rows) (err error) {
-		numbers, err = pgx.CollectRows(rows, pgx.RowTo[*int64])
-		return err
-	})
+	for _, row := range l.log {
+		batch.Queue(newChanges+"SELECT "+nextNumber+" AS number, $1::bigint AS width, $2::text[] AS names, $3::bigint[] AS places) c", row.width, row.names, row.places)
+	}
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
-	}
-	var recordings [][]any
-	for i, row := range l.log {
-		if row.version >= 0 {
-			l.versions[row.version][3] = numbers[i]
-		} else {
-			recordings = append(recordings, []any{numbers[i], row.width, row.names, row.places})
-		}
 	}
 	for _, table := range []struct {
 		name    string
 		columns []string
 		rows    [][]any
 	}{
-		{"versions", []string{"kind", "identifier", "version", "number", "stored_by", "stored_on", "sequence_before", "sequence_after", "runs", "slots", "text", "digest", "seal"}, l.versions},
+		{"versions", []string{"kind", "identifier", "version", "stored_by", "stored_on", "sequence_before", "sequence_after", "runs", "slots", "text", "digest", "seal"}, l.versions},
 		{"records", []string{"kind", "identifier", "sequence", "version", "recorded_by", "recorded_on", "key", "digest", "text", "seal"}, l.records},
-		{"recordings", []string{"number", "width", "names", "places"}, recordings},
-		{"creation_keys", []string{"kind", "key", "identifier", "digest"}, l.creationKeys},
+		{"creation_keys", []string{"kind", "key", "identifier", "digest", "seal"}, l.creationKeys},
 	} {
 		if len(table.rows) == 0 {
 			continue
@@ -441,7 +441,7 @@ func (l *loading) writeNew(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) err
 			h.LastSequence, int64(m.LastModifiedOn), telescope, h.entry.Hash,
 		})
 		creations = append(creations, []any{int16(ref.Kind), ref.ID, m.CreatedBy, int64(m.CreatedOn), telescope})
-		entries = append(entries, []any{int16(ref.Kind), ref.ID, h.entry.Summary, strings.TrimSpace(h.entry.Terms), int64(m.CreatedOn)})
+		entries = append(entries, []any{int16(ref.Kind), ref.ID, h.entry.Summary, h.entry.Terms, int64(m.CreatedOn)})
 		counts[ref.Kind]++
 	}
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"heads"}, []string{
@@ -452,7 +452,7 @@ func (l *loading) writeNew(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) err
 		_, err = tx.CopyFrom(ctx, pgx.Identifier{"creations"}, []string{"kind", "identifier", "created_by", "created_on", "telescope"}, pgx.CopyFromRows(creations))
 	}
 	batch.Queue(`INSERT INTO catalogue (kind, identifier, summary, terms, created_on)
-		SELECT kind, identifier, summary, array_to_tsvector(string_to_array(terms, ' ')), created_on
+		SELECT kind, identifier, summary, array_to_tsvector(string_to_array(trim(terms), ' ')), created_on
 		FROM unnest($1::smallint[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS u (kind, identifier, summary, terms, created_on)`,
 		columnOf[int16](entries, 0), columnOf[string](entries, 1), columnOf[[]byte](entries, 2), columnOf[string](entries, 3), columnOf[int64](entries, 4))
 	for _, kind := range oda.Kinds {
@@ -477,8 +477,8 @@ func (l *loading) writeChanged(batch *pgx.Batch) {
 			telescope := textOrNull(e.Telescope)
 			batch.Queue("UPDATE heads SET telescope = $3, summary_hash = $4 WHERE kind = $1 AND identifier = $2", int16(ref.Kind), ref.ID, telescope, e.Hash)
 			batch.Queue("UPDATE creations SET telescope = $3 WHERE kind = $1 AND identifier = $2", int16(ref.Kind), ref.ID, telescope)
-			batch.Queue("UPDATE catalogue SET summary = $3, terms = array_to_tsvector(string_to_array($4, ' ')) WHERE kind = $1 AND identifier = $2",
-				int16(ref.Kind), ref.ID, e.Summary, strings.TrimSpace(e.Terms))
+			batch.Queue("UPDATE catalogue SET summary = $3, terms = array_to_tsvector(string_to_array(trim($4), ' ')) WHERE kind = $1 AND identifier = $2",
+				int16(ref.Kind), ref.ID, e.Summary, e.Terms)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // While somebody has locked a whole table, nothing is stored, and the answers say so.
 func TestWritesToALockedTableAreCertainlyNotStored(t *testing.T) {
 	t.Parallel()
-	for _, table := range []string{"heads", "versions", "records", "recordings"} {
+	for _, table := range []string{"heads", "versions", "records", "changes"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
 			dsn := env.Postgres(t)

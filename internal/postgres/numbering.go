@@ -53,7 +53,7 @@ const (
 
 const (
 	// selectRound reads in one snapshot how far the rounds have come, and what there
-	// is to number: new numbers, at most $1 of each table, and those that have
+	// is to number: new numbers, at most $1 of them, and those that have
 	// appeared in gaps. It also says how far the sequence has come.
 	selectRound = `SELECT ` + numbersTaken + `, coalesce(l.last, 0), coalesce(l.seen, 0), coalesce(l.gaps, '{}'), coalesce(l.since, '{}'),
 			pg_snapshot_xmin(s.shot)::text::bigint, pg_snapshot_xmax(s.shot)::text::bigint,
@@ -61,23 +61,18 @@ const (
 		FROM (SELECT pg_current_snapshot() AS shot) s
 		LEFT JOIN LATERAL (SELECT * FROM rounds ORDER BY after DESC LIMIT 1) l ON true
 		CROSS JOIN LATERAL (SELECT array_agg(number) AS numbers, array_agg(width) AS widths FROM (
-			(SELECT number, sequence_after - sequence_before + 1 AS width FROM versions
-				WHERE number > coalesce(l.seen, 0) ORDER BY number LIMIT $1)
-			UNION ALL
-			(SELECT number, width FROM recordings WHERE number > coalesce(l.seen, 0) ORDER BY number LIMIT $1)
+			(SELECT number, width FROM changes WHERE number > coalesce(l.seen, 0) ORDER BY number LIMIT $1)
 			UNION ALL
 			SELECT c.number, c.width FROM generate_series(1, cardinality(l.gaps), 2) AS i CROSS JOIN LATERAL (
-				SELECT number, sequence_after - sequence_before + 1 AS width FROM versions WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1]
-				UNION ALL
-				SELECT number, width FROM recordings WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1]) c) n) f`
+				SELECT number, width FROM changes WHERE number BETWEEN l.gaps[i] AND l.gaps[i + 1] OFFSET 0) c) n) f`
 
 	// insertRound makes a round, unless another process was faster. The last $7 gaps
-	// are new, and noted with the statement's own transaction. The counts also say where
-	// the log ends, for "oda verify": nothing else shows that the last round was lost.
-	insertRound = `WITH made AS (INSERT INTO rounds (after, last, seen, runs, gaps, since)
-			VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END)
+	// are new, and noted with the statement's own transaction.
+	insertRound = `WITH made AS (INSERT INTO rounds (after, last, seen, runs, gaps, since, seal)
+			VALUES ($1, $2, $3, $4, $5::bigint[], CASE WHEN $5::bigint[] IS NOT NULL THEN $6::bigint[] || array_fill(pg_current_xact_id()::text::bigint, ARRAY[$7::integer]) END,
+				archive_seal_of_round($1, $2, $3, $4))
 			ON CONFLICT DO NOTHING RETURNING last),
-		counted AS (UPDATE counts SET n = made.last FROM made WHERE kind = 0 AND shard = 0)
+		ended AS (UPDATE log_end SET position = made.last FROM made)
 		SELECT FROM made`
 )
 
@@ -139,12 +134,10 @@ func (e ending) next(found []numbered, xmin, xmax int64) *round {
 	return r
 }
 
-// take assigns the next positions to a number. If a version and a recording have one
-// number (lagging.go), both are in its run.
+// take assigns the next positions to a number.
 func (r *round) take(one numbered) {
 	r.last += oda.Position(one.width)
 	switch n := len(r.runs); {
-	case n > 0 && r.runs[n-1] == one.number:
 	case n > 0 && r.runs[n-1] == one.number-1:
 		r.runs[n-1] = one.number
 	default:
@@ -375,18 +368,13 @@ func (n *numbering) round(ctx context.Context) (more, full bool, err error) {
 
 var errRound = errors.New("the last row of the table rounds is damaged; restore the archive from a backup")
 
-// cut sorts what was found and keeps as much as fits into a round. Each table has
-// returned its first new numbers, so the first ones of both together are complete. What
-// has the same number stays together.
+// cut sorts what was found and keeps as much as fits into a round.
 func cut(found []numbered, seen int64) (fit []numbered, more bool) {
 	slices.SortFunc(found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
 	old, _ := slices.BinarySearchFunc(found, seen+1, func(one numbered, number int64) int { return cmp.Compare(one.number, number) })
 	most := old + roundNumbers
 	if len(found) < most {
 		return found, false
-	}
-	for most < len(found) && found[most].number == found[most-1].number {
-		most++
 	}
 	return found[:most], true
 }

@@ -30,12 +30,9 @@ func sessionName(steps int) string {
 }
 
 // describe says who a session with this name belongs to, if to a process that knows
-// fewer steps. Programs of before call their sessions "oda" alone.
+// fewer steps.
 func describe(name string, steps int) (who string, older bool) {
 	parts := strings.Fields(name)
-	if name == "oda" {
-		return "an oda of an earlier release", true
-	}
 	if len(parts) != 3 || parts[0] != "oda" {
 		return "", false
 	}

@@ -73,7 +73,7 @@ type Store struct {
 // single sentences for the operator. They never repeat the DSN, which may hold a
 // password.
 func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
-	config, steps, err := configAndSteps(dsn, log)
+	config, steps, err := configAndSteps(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func Open(ctx context.Context, dsn string, log *slog.Logger, tell ...func(migrat
 
 // OpenExisting is like Open, but neither makes an archive nor upgrades its schema.
 func OpenExisting(ctx context.Context, dsn string, log *slog.Logger) (*Store, error) {
-	config, steps, err := configAndSteps(dsn, log)
+	config, steps, err := configAndSteps(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +91,12 @@ func OpenExisting(ctx context.Context, dsn string, log *slog.Logger) (*Store, er
 
 // configAndSteps returns what is needed to open a database: how to connect to it, and the steps
 // of its schema.
-func configAndSteps(dsn string, log *slog.Logger) (*pgxpool.Config, []step, error) {
+func configAndSteps(dsn string) (*pgxpool.Config, []step, error) {
 	config, err := parse(dsn)
 	if err != nil {
 		return nil, nil, err
 	}
-	steps, err := schemaSteps(stepRows, log)
+	steps, err := schemaSteps()
 	return config, steps, err
 }
 

@@ -214,7 +214,7 @@ func TestTheEngineIsAStoreBehindPgbouncerWithAnyCollationAndOnlyTheDocumentedRig
 		owner := with(tb, database, "search_path", role)
 		admin := connect(tb, owner)
 		do(tb, admin, "ALTER SCHEMA "+role+" OWNER TO CURRENT_USER")
-		if err := postgres.PrepareUntil(tb.Context(), owner, 0, postgres.StepRows); err != nil {
+		if err := postgres.Prepare(tb.Context(), owner); err != nil {
 			tb.Fatal(err)
 		}
 		do(tb, admin, documentedGrants(tb, role, role)...)

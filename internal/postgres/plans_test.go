@@ -90,7 +90,7 @@ func hotOperations() []hot {
 				put.KeepRecords, put.Compare = true, oda.KeptFields
 				_, err = s.Put(ctx, []oda.Put{put})
 				return err
-			}, 48,
+			}, 52,
 		},
 		{
 			"An old version", "Reading one of 2,000 versions by its number.",
@@ -333,13 +333,15 @@ const (
 			'{"request_responses":}', sha256('{"request_responses":}'), '' FROM heads WHERE identifier LIKE 'id-%%';
 	INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
 		SELECT 3, 'id-5000', n, 'user-1', 5000000 + n, 0, 0, '{}', '{6,21}', '{"request_responses":}', sha256('{"request_responses":}'), '' FROM generate_series(2, 2000) n;
+	INSERT INTO changes SELECT c.*, archive_seal_of_change(number, width, names, places)
+		FROM (SELECT nextval('numbers') AS number, 1 AS width, ARRAY[identifier, stored_by] AS names, ARRAY[kind, version, 1, 0, stored_on] AS places FROM versions) c;
 	UPDATE heads SET version = 2000, last_modified_on = 5003000, listed_on = 5003000 WHERE kind = 3 AND identifier = 'id-5000';
 	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, 'id-' || n, s, 1, 'user-1', n * 1000 + s, 'seed-' || s, sha256('{"request":"x"}'), '{"request":"x"}', '' FROM generate_series(0, %[1]d, %[4]d) n, generate_series(1, 8) s;
 	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, id, s, 1, 'user-1', 6010000 + s, rpad('seed-' || s || '-', 40, 'x'), sha256('{"request":"x"}'), '{"request":"x"}', '' FROM unnest(ARRAY['id-6000', 'id-6010']) id, generate_series(9, 10000) s;
 	UPDATE heads SET last_sequence = 10000, last_modified_on = 6020000, listed_on = 6020000 WHERE kind = 3 AND identifier IN ('id-6000', 'id-6010');
-	INSERT INTO creation_keys SELECT 3, 'created-' || n, 'id-' || n, sha256('') FROM generate_series(1, %[1]d) n;`
+	INSERT INTO creation_keys SELECT 3, 'created-' || n, 'id-' || n, sha256(''), '' FROM generate_series(1, %[1]d) n;`
 )
 
 // grow fills the tables directly, with rows like those of 100,000 entities. One in so
@@ -377,7 +379,7 @@ func demandIndexes(t *testing.T, all map[string][]plan, factor int) {
 		for _, p := range all[h.name] {
 			for _, n := range p.nodes {
 				bitmap := strings.HasPrefix(n.Type, "Bitmap") && !h.isSearch()
-				if n.Type == "Seq Scan" || bitmap {
+				if n.Type == "Seq Scan" && n.Table != "log_end" || bitmap { // which has one row
 					t.Errorf("%s: %s of %s in %.60s", h.name, n.Type, n.Table, p.statement)
 				}
 				if strings.Contains(n.Type, "Sort") && !h.isSearch() {
@@ -414,7 +416,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	dsn := env.Postgres(t)
 	open(t, dsn)
 	grow(t, dsn, 1)
-	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "call_days", "creation_keys", "counts", "recordings", "rounds"} {
+	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "call_days", "creation_keys", "counts", "changes", "rounds"} {
 		vacuum(t, dsn, table)
 	}
 	var plans plans
@@ -438,7 +440,7 @@ func TestHotStatementsUseTheirIndexesAfterTheTablesHaveGrown(t *testing.T) {
 	}
 	mustRecord(t, s, "id-1000", "x")
 	runHot(t, s, &plans, 0, false)
-	do(t, connect(t, dsn), "TRUNCATE heads, creations, catalogue, versions, records, call_days, creation_keys, recordings, rounds")
+	do(t, connect(t, dsn), "TRUNCATE heads, creations, catalogue, versions, records, call_days, creation_keys, changes, rounds")
 	runHot(t, s, &plans, 1, false) // and again in tables that have never been full
 	grow(t, dsn, 50)               // so few that each filter seems to leave one row
 	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)

@@ -240,7 +240,7 @@ func (p part) read(ctx context.Context, q queryer, first, last int64) ([]engine.
 func (s *Store) Counts(ctx context.Context) (map[oda.Kind]int64, error) {
 	counts := make(map[oda.Kind]int64, len(oda.Kinds))
 	err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT kind, sum(n)::bigint FROM counts WHERE kind > 0 GROUP BY kind")
+		rows, err := conn.Query(ctx, "SELECT kind, sum(n)::bigint FROM counts GROUP BY kind")
 		if err != nil {
 			return err
 		}

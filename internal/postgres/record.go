@@ -44,20 +44,14 @@ import (
 // are part of the block's parameters; if other users sent some before them, these are
 // separate ($20 to $23). The first part of the statement runs last, and so does this
 // one, so a record that is refused takes no number.
+//
+// If the callers are bound to telescopes ($24), a block that has another one gets nothing.
+// This is the rule of Append.Admit. It is judged on the head as it is once it is locked.
 const addRecords = recordsBegin + recordsFrom + recordsOnDay + recordsAdded + recordsAnswer
 
 // addRecordsOnDays is addRecords for records of any days. It adds them to the
-// index of days: $24 to $27 are spans of records, one for each day.
+// index of days: $25 to $28 are spans of records, one for each day.
 const addRecordsOnDays = recordsBegin + recordsNewDay + recordsFrom + recordsAdded + recordsOnDays + recordsAnswer
-
-// The same for callers who are bound to telescopes, which are the last parameter. A
-// block that has another one gets nothing. This is the rule of Append.Admit. It is
-// judged on the head as it is once it is locked.
-const (
-	addRecordsBound       = recordsBegin + recordsFrom + recordsOnDay + blockAdmits + "$24::text[]))" + recordsAdded + recordsAnswer
-	addRecordsOnDaysBound = recordsBegin + recordsNewDay + recordsFrom + blockAdmits + "$28::text[]))" + recordsAdded + recordsOnDays + recordsAnswer
-	blockAdmits           = " AND (h.telescope IS NULL OR h.telescope = ANY ("
-)
 
 // recordOfKey is the record of the block k.identifier with the key k.key, if there is
 // one. It does not ask for the kind: only the index of keys begins with the identifier.
@@ -80,6 +74,7 @@ const (
 		FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $16::integer[], $17::bigint[], $19::integer[])
 			WITH ORDINALITY AS b (identifier, records, at, by, key, digest, text, day, until, same, nth)
 		WHERE ` + isBlock + ` AND h.identifier = b.identifier AND NOT EXISTS (SELECT FROM known)
+			AND ($24::text[] IS NULL OR h.telescope IS NULL OR h.telescope = ANY ($24))
 			AND (SELECT set_config('lock_timeout', $18, true)) <> ''`
 	recordsOnDay = ` AND h.call_day = b.day AND h.last_sequence + b.records <= h.calls_to
 			AND greatest(h.last_modified_on, b.at) + b.records < b.until`
@@ -89,14 +84,14 @@ const (
 		RETURNING b.nth, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence,
 			b.key, b.digest, b.text, b.same
 	), logged AS (
-		INSERT INTO recordings (number, width, names, places)
-		SELECT ` + nextNumber + `, sum((last - first + 1)::integer), array_agg(ARRAY[identifier, by]), array_agg(ARRAY[version, first, last, recorded_on])
+		` + newChanges + `SELECT ` + nextNumber + ` AS number, sum((last - first + 1)::integer) AS width,
+			array_agg(ARRAY[identifier, by]) AS names, array_agg(ARRAY[0, version, first, last, recorded_on]) AS places
 		FROM (SELECT m.identifier, u.by, m.version, m.last_sequence - u.first AS first, m.last_sequence - u.last AS last,
 				m.last_modified_on - u.last AS recorded_on
 			FROM unnest($20::integer[], $21::integer[], $22::integer[], $23::text[]) AS u (block, first, last, by) JOIN moved m ON m.nth = u.block
 			UNION ALL
 			SELECT identifier, last_modified_by, version, last_sequence - same + 1, last_sequence, last_modified_on FROM moved) u
-		HAVING count(*) > 0
+		HAVING count(*) > 0) c
 	), added AS (
 		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, identifier, last_sequence, version, last_modified_by, last_modified_on, key, digest, text,
@@ -110,7 +105,7 @@ const (
 	recordsOnDays = `, noted AS (
 		INSERT INTO call_days (kind, identifier, day, part, first)
 		SELECT 3, m.identifier, on_day, part, greatest(m.last_sequence - d.first, (part - 1) * 4096 + 1)
-		FROM unnest($24::integer[], $25::integer[], $26::integer[], $27::integer[]) AS d (block, first, last, day) JOIN moved m ON m.nth = d.block
+		FROM unnest($25::integer[], $26::integer[], $27::integer[], $28::integer[]) AS d (block, first, last, day) JOIN moved m ON m.nth = d.block
 		CROSS JOIN LATERAL generate_series((m.last_sequence - d.first - 1) / 4096 + 1, (m.last_sequence - d.last - 1) / 4096 + 1) AS part
 		CROSS JOIN LATERAL generate_series(coalesce(d.day, (m.last_modified_on - d.first` + dayOf + `),
 			coalesce(d.day, (m.last_modified_on - d.last` + dayOf + `)) AS on_day
@@ -124,14 +119,10 @@ const (
 // known key. It locks the heads, which makes it a write whose commit waits for the
 // synchronous standby. So the standby has the records when a retry is answered, even
 // if the first request did not wait for it.
-const (
-	findRecords      = foundRecords + " FOR NO KEY UPDATE OF h"
-	findRecordsBound = foundRecords + blockAdmits + "$3::text[])) FOR NO KEY UPDATE OF h"
-)
-
-const foundRecords = `SELECT k.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
+const findRecords = `SELECT k.nth - 1, r.sequence, r.version, h.created_by, h.created_on, r.recorded_by, r.recorded_on, r.digest
 	FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (identifier, key, nth) CROSS JOIN LATERAL ` + recordOfKey + ` r
-	JOIN heads h ON ` + isBlock + ` AND h.identifier = k.identifier`
+	JOIN heads h ON ` + isBlock + ` AND h.identifier = k.identifier AND ($3::text[] IS NULL OR h.telescope IS NULL OR h.telescope = ANY ($3))
+	FOR NO KEY UPDATE OF h`
 
 // fresh is a record that is not yet stored, with the request that gets its answer.
 type fresh struct {
@@ -227,11 +218,10 @@ func (s *Store) appendFor(ctx context.Context, conn *pgx.Conn, telescopes []stri
 // another tenth less if it need not look for a key.
 //
 //	$1 block   $2 now   $3 user   $4 day   $5 until   $6 key, or null   $7 digest   $8 text   $9 patience
+//	$10 telescopes, or null
 const (
-	addRecord           = addRecordBegin + addRecordRest
-	addRecordBound      = addRecordBegin + addRecordAdmits + addRecordRest
-	addKeyedRecord      = addRecordBegin + addRecordKey + addRecordRest
-	addKeyedRecordBound = addRecordBegin + addRecordKey + addRecordAdmits + addRecordRest
+	addRecord      = addRecordBegin + addRecordRest
+	addKeyedRecord = addRecordBegin + addRecordKey + addRecordRest
 )
 
 const addRecordBegin = `WITH moved AS (
@@ -239,18 +229,15 @@ const addRecordBegin = `WITH moved AS (
 			listed_on = CASE WHEN greatest(h.last_modified_on + 1, $2) < h.listed_on + 100000 THEN h.listed_on
 				ELSE greatest(h.last_modified_on + 1, $2) END
 		WHERE ` + isBlock + ` AND h.identifier = $1 AND h.call_day = $4 AND h.last_sequence < h.calls_to AND greatest(h.last_modified_on + 1, $2) < $5
-			AND set_config('lock_timeout', $9, true) <> ''`
+			AND ($10::text[] IS NULL OR h.telescope IS NULL OR h.telescope = ANY ($10)) AND set_config('lock_timeout', $9, true) <> ''`
 
-const (
-	addRecordKey    = ` AND NOT EXISTS (SELECT FROM (VALUES ($1::text, $6::text)) AS k (identifier, key) CROSS JOIN LATERAL ` + recordOfKey + ` r)`
-	addRecordAdmits = blockAdmits + "$10::text[]))"
-)
+const addRecordKey = ` AND NOT EXISTS (SELECT FROM (VALUES ($1::text, $6::text)) AS k (identifier, key) CROSS JOIN LATERAL ` + recordOfKey + ` r)`
 
 const addRecordRest = `
 		RETURNING h.version, h.created_by, h.created_on, h.last_modified_on, h.last_sequence
 	), logged AS (
-		INSERT INTO recordings (number, width, names, places)
-		SELECT ` + nextNumber + `, 1, ARRAY[$1, $3], ARRAY[version, last_sequence, last_sequence, last_modified_on] FROM moved
+		` + newChanges + `SELECT ` + nextNumber + ` AS number, 1 AS width, ARRAY[$1, $3] AS names,
+			ARRAY[0, version, last_sequence, last_sequence, last_modified_on] AS places FROM moved) c
 	), added AS (
 		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, $1, last_sequence, version, $3, last_modified_on, $6, $7, $8,
@@ -270,17 +257,12 @@ func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, telescopes []stri
 	}
 	record, receipt := &r.Records[r.nth], &r.receipts[r.nth]
 	m := &receipt.Metadata
-	sql, bound := addRecord, addRecordBound
+	sql := addRecord
 	if record.Key != "" {
-		sql, bound = addKeyedRecord, addKeyedRecordBound
+		sql = addKeyedRecord
 	}
-	args := []any{
-		r.Block, int64(r.At), r.By, int32(day), until, keyOrNull(record.Key), r.digests[r.nth][:], record.Text, milliseconds(patience),
-	}
-	if telescopes != nil {
-		sql, args = bound, append(args, telescopes)
-	}
-	err = conn.QueryRow(ctx, sql, args...).Scan(&receipt.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn)
+	err = conn.QueryRow(ctx, sql, r.Block, int64(r.At), r.By, int32(day), until, keyOrNull(record.Key), r.digests[r.nth][:], record.Text,
+		milliseconds(patience), telescopes).Scan(&receipt.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -407,25 +389,18 @@ func (b *batch) expectedBy(h *hints) bool {
 	return true
 }
 
-// boundRecords are the statements for callers who are bound to telescopes.
-var boundRecords = map[string]string{addRecords: addRecordsBound, addRecordsOnDays: addRecordsOnDaysBound}
-
 // add stores the records. It reports whether any were stored: none are if a key is
 // known or no block exists.
 func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, telescopes []string, patience time.Duration, h *hints) (added bool, err error) {
 	args := []any{
 		b.ids, b.counts, b.at, b.last.by, b.last.keys, b.last.digests, b.last.texts,
 		b.block, b.ahead, b.others.by, b.others.keys, b.others.digests, b.others.texts, b.keyed, b.keysOf,
+		b.day, b.until, milliseconds(patience), b.same, b.before.block, b.before.first, b.before.last, b.before.by, telescopes,
 	}
-	if sql == addRecords {
-		args = append(args, b.day, b.until, milliseconds(patience), b.same, b.before.block, b.before.first, b.before.last, b.before.by)
-	} else {
+	if sql == addRecordsOnDays {
 		last, all := b.onDays()
-		args = append(args, last, b.until, milliseconds(patience), b.same, b.before.block, b.before.first, b.before.last, b.before.by,
-			all.block, all.first, all.last, all.day)
-	}
-	if telescopes != nil {
-		sql, args = boundRecords[sql], append(args, telescopes)
+		args[15] = last
+		args = append(args, all.block, all.first, all.last, all.day)
 	}
 	var i int
 	var newest oda.Receipt
@@ -495,11 +470,7 @@ func find(ctx context.Context, conn *pgx.Conn, telescopes []string, records []fr
 	var digest []byte
 	m := &first.Metadata
 	row := []any{&i, &first.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &digest}
-	sql, args := findRecords, []any{ids, keys}
-	if telescopes != nil {
-		sql, args = findRecordsBound, append(args, telescopes)
-	}
-	err := patiently(ctx, conn, patience, sql, args, row, func() error {
+	err := patiently(ctx, conn, patience, findRecords, []any{ids, keys, telescopes}, row, func() error {
 		r := records[i]
 		known[i] = true
 		nth, wrong := refused[r.waiting]

@@ -24,7 +24,7 @@ var (
 // newer opens an archive with a program that has more steps.
 func newer(t *testing.T, dsn string, steps ...postgres.Step) *postgres.Store {
 	t.Helper()
-	s, err := postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), steps...)
+	s, err := postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), ignore, steps...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,23 +76,19 @@ func TestAStepThatExcludesOlderProcessesWaitsForTheirEnd(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	older := open(t, dsn)
-	early := connect(t, with(t, dsn, "application_name", "oda")) // of a release that did not say more
-	_, err := postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), gentle, strict)
+	_, err := postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), ignore, gentle, strict)
 	if err == nil {
 		t.Fatal("the step was done while an older process was connected")
 	}
 	if n := query[int](t, connect(t, dsn), "SELECT count(*) FROM migrations WHERE name = 'notes'"); n != 0 {
 		t.Error("the step before it was done, although the upgrade is refused")
 	}
-	for _, says := range []string{"(digits)", fmt.Sprintf(":%d", os.Getpid()), "an oda of an earlier release", "stop them and start this one again", "nothing was changed"} {
+	for _, says := range []string{"(digits)", fmt.Sprintf(":%d", os.Getpid()), "stop them and start this one again", "nothing was changed"} {
 		if !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("the error is %q; it should be a line that says %q", err, says)
 		}
 	}
 	mustPut(t, older, write(t, sbd("a"), `{}`)) // goes on as before
-	if err := early.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	leave(t, dsn, older)
 	s := newer(t, dsn, gentle, strict)
 	if got := mustGet(t, s, sbd("a")).Metadata.Version; got != 1 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
@@ -17,21 +16,11 @@ import (
 //go:embed schema/*.sql
 var schema embed.FS
 
-// step is a schema step in Go.
+// step is a schema step.
 type step = migrate.Step[pgx.Tx]
 
-// stepRows is how many rows one part of a step in Go processes.
-const stepRows = 20_000
-
-// schemaSteps returns all steps, in SQL and in Go. The parts of the latter process
-// at most the given number of rows.
-func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
-	files, err := fs.Sub(schema, "schema")
-	if err != nil {
-		return nil, err
-	}
-	return migrate.Load(files, listedStep(rows), catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows), logStep(rows), creationsStep(rows))
-}
+// schemaSteps returns all steps.
+func schemaSteps() ([]step, error) { return migrate.Load[pgx.Tx](schema) }
 
 // prepare brings the schema up to date. Processes that start at the same time wait
 // for each other. If there is nothing to do, prepare takes no lock and needs no
@@ -85,15 +74,14 @@ func schemaState(ctx context.Context, q querier) (migrate.State, error) {
 	if err != nil || !listed {
 		return state, err
 	}
-	// Tables that no step has used since have no column beside.
-	rows, err := q.Query(ctx, "SELECT number, checksum, coalesce((to_jsonb(m)->>'beside')::boolean, false) FROM migrations m ORDER BY number")
+	rows, err := q.Query(ctx, "SELECT number, checksum, beside FROM migrations ORDER BY number")
 	if err != nil {
 		return state, err
 	}
 	if state.Applied, err = pgx.CollectRows(rows, pgx.RowToStructByPos[migrate.Applied]); err != nil || !known {
 		return state, err
 	}
-	err = q.QueryRow(ctx, "SELECT number, place, done, total, coalesce((to_jsonb(p)->>'beside')::boolean, false) FROM migration_progress p").
+	err = q.QueryRow(ctx, "SELECT number, place, done, total, beside FROM migration_progress").
 		Scan(&state.Begun, &state.Part.At, &state.Part.Done, &state.Part.Total, &state.Beside)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return state, nil
@@ -143,34 +131,15 @@ func script(ctx context.Context, tx pgx.Tx, sql string) error {
 // has come, in at most one row.
 const stepTables = `
 CREATE TABLE IF NOT EXISTS migrations (
-	number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now());
+	number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_on timestamptz NOT NULL DEFAULT now(),
+	beside boolean NOT NULL DEFAULT false);
 CREATE TABLE IF NOT EXISTS migration_progress (
-	number integer PRIMARY KEY, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL);
+	number integer PRIMARY KEY, place text NOT NULL, done bigint NOT NULL, total bigint NOT NULL, beside boolean NOT NULL DEFAULT false);
 DELETE FROM migration_progress`
-
-// besideColumns adds what tables of earlier programs lack. It is not done in vain:
-// it would wait for everybody who reads them, such as a dump.
-const besideColumns = `
-ALTER TABLE migrations ADD COLUMN IF NOT EXISTS beside boolean NOT NULL DEFAULT false;
-ALTER TABLE migration_progress ADD COLUMN IF NOT EXISTS beside boolean NOT NULL DEFAULT false`
-
-// tables makes the tables of steps.
-func (d database) tables(ctx context.Context, tx pgx.Tx) error {
-	if err := script(ctx, tx, stepTables); err != nil {
-		return err
-	}
-	var both bool
-	err := tx.QueryRow(ctx, `SELECT count(*) = 2 FROM pg_attribute
-		WHERE attrelid IN ('migrations'::regclass, 'migration_progress'::regclass) AND attname = 'beside'`).Scan(&both)
-	if err != nil || both {
-		return err
-	}
-	return script(ctx, tx, besideColumns)
-}
 
 // Enter implements migrate.Database.
 func (d database) Enter(ctx context.Context, tx pgx.Tx, s step) error {
-	if err := d.tables(ctx, tx); err != nil {
+	if err := script(ctx, tx, stepTables); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, "INSERT INTO migrations (number, name, checksum, beside) VALUES ($1, $2, $3, $4)", s.Number, s.Name, s.Checksum, s.Beside)
@@ -179,7 +148,7 @@ func (d database) Enter(ctx context.Context, tx pgx.Tx, s step) error {
 
 // Keep implements migrate.Database.
 func (d database) Keep(ctx context.Context, tx pgx.Tx, s step, part migrate.Part) error {
-	if err := d.tables(ctx, tx); err != nil {
+	if err := script(ctx, tx, stepTables); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, "INSERT INTO migration_progress (number, place, done, total, beside) VALUES ($1, $2, $3, $4, $5)",

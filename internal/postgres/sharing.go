@@ -95,12 +95,11 @@ func decodeRuns(packed []int64) (engine.Runs, error) {
 }
 
 // currentRuns returns the records of a version. Packed has those that it was stored
-// with. Runs that continue each other are joined: a keep once stored them apart.
+// with.
 func currentRuns(of engine.Version, packed []int64, after, last int64) (engine.Runs, error) {
 	stored, err := decodeRuns(packed)
 	if err != nil {
 		return nil, oda.Damaged(of.Ref, of.Number, 0).Because(err)
 	}
-	runs, err := of.Current(stored, after, last)
-	return runs.Joined(), err
+	return of.Current(stored, after, last)
 }

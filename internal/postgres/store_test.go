@@ -20,7 +20,7 @@ import (
 func TestTheEngineIsAStore(t *testing.T) {
 	t.Parallel()
 	empty := env.Postgres(t)
-	if err := postgres.PrepareUntil(t.Context(), empty, 0, postgres.StepRows); err != nil {
+	if err := postgres.Prepare(t.Context(), empty); err != nil {
 		t.Fatal(err)
 	}
 	suite.Run(t, func(tb testing.TB) oda.Engine {

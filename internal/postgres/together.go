@@ -87,7 +87,8 @@ func (t *together) leave() []*sharer {
 // joins reports whether the store can share a statement with another. A long text comes
 // alone, so that PostgreSQL has room for those of a statement in memory.
 func (one *sharer) joins(other *sharer) bool {
-	return one.put.Kind == other.put.Kind && one.sql == other.sql && len(one.put.Body.Text) < togetherBytes
+	return one.put.Kind == other.put.Kind && one.sql == other.sql && (one.put.Telescopes == nil) == (other.put.Telescopes == nil) &&
+		len(one.put.Body.Text) < togetherBytes
 }
 
 // store stores one entity, now or together with others. It does not wait long for a
@@ -182,7 +183,7 @@ func (s *Store) storeOne(ctx context.Context, st *store, deadline time.Time) err
 	try := func(patience time.Duration) error { return s.storeAlone(ctx, st, patience) }
 	var err error
 	switch st.sql {
-	case updateOnly, updateOnlyBound:
+	case updateOnly:
 		err = s.updates.store(ctx, st)
 	case newOnly:
 		err = s.creations.store(ctx, st)
@@ -210,9 +211,10 @@ func (s *Store) createTogether(ctx context.Context, stores []*store, patience ti
 	})
 }
 
-// updateTogether is storeTogether for updates of one kind, in one statement.
+// updateTogether is storeTogether for updates of one kind, in one statement unless their
+// callers are bound to telescopes.
 func (s *Store) updateTogether(ctx context.Context, stores []*store, patience time.Duration) error {
-	if len(stores) == 1 || stores[0].sql != updateOnly {
+	if len(stores) == 1 || stores[0].put.Telescopes != nil {
 		return s.storeTogether(ctx, stores, patience)
 	}
 	ordered := inOrder(stores)

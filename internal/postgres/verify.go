@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -77,7 +76,7 @@ func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
-	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
+	steps, err := schemaSteps()
 	if err != nil {
 		return err
 	}
@@ -183,7 +182,7 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 			r.Ref = r.Entity.Ref
 			return r, err
 		}),
-		Versions: stream(ctx, v, `SELECT kind, identifier, version, number, stored_by, stored_on, sequence_before, sequence_after,
+		Versions: stream(ctx, v, `SELECT kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after,
 			`+readable("runs")+`, `+readable("slots")+`, text, digest, seal FROM versions ORDER BY kind, identifier, version`, scanVersion),
 		Records: stream(ctx, v, `SELECT kind, identifier, sequence, version, recorded_by, recorded_on, coalesce(key, ''), text, digest, seal
 			FROM records ORDER BY kind, identifier, sequence`, scanRecord),
@@ -218,7 +217,7 @@ func scanVersion(rows pgx.Rows) (r audit.VersionRow, err error) {
 	var runs []int64
 	var slots []int32
 	row := &r.VersionRow
-	err = rows.Scan(&kind, &id, &row.Version, &r.Position, &row.By, &row.On, &row.Before, &row.After, &runs, &slots, &r.Text, (*digest)(&row.Digest), &r.Seal)
+	err = rows.Scan(&kind, &id, &row.Version, &row.By, &row.On, &row.Before, &row.After, &runs, &slots, &r.Text, (*digest)(&row.Digest), &r.Seal)
 	if err != nil {
 		return r, err
 	}
@@ -262,12 +261,9 @@ const (
 	runsOfRounds = `runs AS (SELECT r.after, r.runs[i] AS first, r.runs[i + 1] AS last FROM rounds r
 			CROSS JOIN LATERAL generate_series(1, cardinality(r.runs), 2) AS i)`
 	placedNumbers = `WITH ` + runsOfRounds + `, written AS (
-		SELECT number, sequence_after::numeric - sequence_before + 1 AS width, kind, identifier, version, stored_by, stored_on,
-			NULL::text[] AS names, NULL::bigint[] AS places, NULL::bigint AS after, NULL::bigint AS last FROM versions
+		SELECT number, width, names, places, NULL::bigint AS after, NULL::bigint AS last FROM changes
 		UNION ALL
-		SELECT number, width, NULL, NULL, NULL, NULL, NULL, names, places, NULL, NULL FROM recordings
-		UNION ALL
-		SELECT first, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, after, last FROM runs
+		SELECT first, NULL, NULL, NULL, after, last FROM runs
 	), grouped AS (
 		SELECT *, count(after) OVER (ORDER BY number, after) AS nth FROM written
 	), placed AS (
@@ -277,15 +273,19 @@ const (
 	)`
 )
 
-// The entries of a recording end where the next one begins.
+// The changes of a row end where the next one begins.
 var loggedChanges = placedNumbers + `
-	SELECT kind, identifier, version, first, last, stored_by, stored_on, ` + fitting("coalesce(position, 9223372036854775807)") + ` FROM (
-	SELECT kind, identifier, version, 0::bigint AS first, 0::bigint AS last, stored_by, stored_on, position FROM positioned WHERE kind IS NOT NULL
-	UNION ALL
-	SELECT 3, coalesce(n[2 * i - 1], ''), coalesce(p[4 * i - 3], 0), coalesce(p[4 * i - 2], 0), coalesce(p[4 * i - 1], 0), coalesce(n[2 * i], ''), coalesce(p[4 * i], 0),
-		position - sum(p[4 * i - 1]::numeric - p[4 * i - 2] + 1) OVER (PARTITION BY number ORDER BY i DESC) + p[4 * i - 1] - p[4 * i - 2] + 1
-	FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned WHERE names IS NOT NULL) r
-		CROSS JOIN LATERAL generate_series(1, greatest((cardinality(n) + 1) / 2, (cardinality(p) + 3) / 4)) AS i
+	SELECT CASE WHEN kind BETWEEN 1 AND 4 THEN kind WHEN kind = 0 THEN 3 ELSE 0 END::smallint, id, version,
+		CASE WHEN kind = 0 THEN first ELSE 0 END, CASE WHEN kind = 0 THEN last ELSE 0 END, by, at,
+		` + fitting("coalesce(position - sum(width) OVER (PARTITION BY number ORDER BY i DESC) + width, 9223372036854775807)") + `
+	FROM (
+		SELECT number, position, i, kind, id, version, first, last, by, at, last::numeric - first + CASE WHEN kind = 0 THEN 1 ELSE 2 END AS width FROM (
+			SELECT number, position, i, coalesce(n[2 * i - 1], '') AS id, coalesce(n[2 * i], '') AS by,
+				coalesce(p[5 * i - 4], -1) AS kind, coalesce(p[5 * i - 3], 0) AS version, coalesce(p[5 * i - 2], 0) AS first,
+				coalesce(p[5 * i - 1], 0) AS last, coalesce(p[5 * i], 0) AS at
+			FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned) r
+				CROSS JOIN LATERAL generate_series(1, greatest((cardinality(n) + 1) / 2, (cardinality(p) + 4) / 5)) AS i
+		) c
 	) c ORDER BY 1, 2, 3, 4`
 
 // fitting selects a number. Damaged ones may add up to more than fits.
@@ -301,8 +301,9 @@ var logFaults = []struct{ query, fault string }{
 		"a round begins behind position %d, but the one before it ends at %d",
 	},
 	{
-		`SELECT n, coalesce((SELECT max(last) FROM rounds), 0) FROM counts WHERE kind = 0 AND n <> coalesce((SELECT max(last) FROM rounds), 0)`,
-		"the counts say that the log ends at position %d, but the last round ends at %d: one is missing, or is not from here",
+		`SELECT ended, last FROM (SELECT coalesce(max(position), -1) AS ended, count(*) AS n FROM log_end) e, (SELECT coalesce(max(last), 0) AS last FROM rounds) r
+			WHERE ended <> last OR n <> 1`,
+		"should end at position %d, but the last round ends at %d: one is missing, or is not from here",
 	},
 	{
 		`SELECT after, seen FROM (SELECT after, seen, greatest(coalesce(lag(seen) OVER (ORDER BY after), 0), (SELECT max(n) FROM unnest(runs) AS n)) AS highest
@@ -321,17 +322,8 @@ var logFaults = []struct{ query, fault string }{
 		"in the round behind position %d, nothing stands at %d of the positions",
 	},
 	{
-		`SELECT number, count(*) FROM (SELECT number FROM versions WHERE number <= 0 UNION ALL SELECT number FROM recordings WHERE number <= 0) n GROUP BY number`,
-		"has number %d, which is never given, in %d rows",
-	},
-	{
-		`SELECT number, width FROM recordings CROSS JOIN LATERAL (SELECT ARRAY(SELECT unnest(places)) AS p) a
-			WHERE width IS DISTINCT FROM (SELECT sum(p[4 * i - 1]::numeric - p[4 * i - 2] + 1) FROM generate_series(1, cardinality(p) / 4) AS i)`,
-		"recording %d does not have the %d records that it says",
-	},
-	{
-		placedNumbers + ` SELECT number, count(*) FROM positioned GROUP BY number HAVING count(*) > 1`,
-		"number %d was given %d times",
+		`SELECT number, width FROM changes WHERE number <= 0`,
+		"has number %d, which is never given, for %d positions",
 	},
 	{
 		placedNumbers + ` SELECT number, l.last FROM positioned, ` + lastRound + `
@@ -372,6 +364,9 @@ func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
+	if err := v.seals(ctx, tx); err != nil {
+		return err
+	}
 	// Who may only read tables cannot see the sequence.
 	var at, taken int64
 	err := tx.QueryRow(ctx, "SELECT "+numbersTaken).Scan(&at, &taken)
@@ -382,10 +377,36 @@ func (v verifier) positions(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
+// seals checks that the rows of the log are as they were written.
+func (v verifier) seals(ctx context.Context, tx pgx.Tx) error {
+	for _, table := range []struct{ query, place string }{
+		{"SELECT number, concat_ws(E'\\n', 'change', number, width, array_to_string(names, E'\\n', ''), array_to_string(places, E'\\n', '')), seal FROM changes", "number %d"},
+		{"SELECT after, concat_ws(E'\\n', 'round', after, last, seen, array_to_string(runs, E'\\n', '')), seal FROM rounds", "the round behind position %d"},
+	} {
+		rows, err := tx.Query(ctx, table.query)
+		if err != nil {
+			return err
+		}
+		var nth int64
+		var columns string
+		var seal []byte
+		_, err = pgx.ForEachRow(rows, []any{&nth, &columns, &seal}, func() error {
+			if !engine.SealOf([]byte(columns)).Fits(seal) {
+				v.report.Add(audit.Row, "the log", table.place+" was edited, or has changed places with another", nth)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // indexes compares the counts, the keys of creations and the index of days with the
 // heads.
 func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT kind, coalesce(c.n, 0), coalesce(h.n, 0) FROM (SELECT kind, sum(n)::bigint AS n FROM counts WHERE kind > 0 GROUP BY kind) c
+	rows, err := tx.Query(ctx, `SELECT kind, coalesce(c.n, 0), coalesce(h.n, 0) FROM (SELECT kind, sum(n)::bigint AS n FROM counts GROUP BY kind) c
 		FULL JOIN (SELECT kind, count(*) AS n FROM heads GROUP BY kind) h USING (kind) WHERE c.n IS DISTINCT FROM h.n AND coalesce(c.n, 0) + coalesce(h.n, 0) > 0`)
 	if err != nil {
 		return err
@@ -399,21 +420,26 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	err = tx.QueryRow(ctx, "SELECT count(*) FROM counts WHERE kind BETWEEN 1 AND 4 AND shard BETWEEN 0 AND $1 OR kind = 0 AND shard = 0", countShards-1).Scan(&there)
+	err = tx.QueryRow(ctx, "SELECT count(*) FROM counts WHERE kind BETWEEN 1 AND 4 AND shard BETWEEN 0 AND $1", countShards-1).Scan(&there)
 	if err != nil {
 		return err
 	}
-	if should := int64(len(oda.Kinds)*countShards + 1); there != should {
+	if should := int64(len(oda.Kinds) * countShards); there != should {
 		v.report.Add(audit.Index, "the counts", "have %d of the %d rows that they need", there, should)
 	}
-	rows, err = tx.Query(ctx, `SELECT k.kind, k.identifier FROM creation_keys k LEFT JOIN heads h USING (kind, identifier)
-		WHERE h.identifier IS NULL OR length(k.digest) <> 32`)
+	rows, err = tx.Query(ctx, `SELECT k.kind, k.identifier, k.key, k.digest, k.seal, h.identifier IS NOT NULL
+		FROM creation_keys k LEFT JOIN heads h USING (kind, identifier)`)
 	if err != nil {
 		return err
 	}
-	var id string
-	_, err = pgx.ForEachRow(rows, []any{&kind, &id}, func() error {
-		v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(int64(kind)), id), "the key with which it was created is damaged, or it is not there")
+	var id, key string
+	var keyDigest, seal []byte
+	var known bool
+	_, err = pgx.ForEachRow(rows, []any{&kind, &id, &key, &keyDigest, &seal, &known}, func() error {
+		ref := oda.Ref{Kind: audit.KindOf(int64(kind)), ID: id}
+		if v.report.Key(ref, key, keyDigest, seal); !known {
+			v.report.Add(audit.Index, fmt.Sprintf("%s %s", ref.Kind, ref.ID), "a key created it, but it is not there")
+		}
 		return nil
 	})
 	if err != nil {
@@ -443,23 +469,23 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// madeBySteps names the indexes without which the archive would be slow, or would not
+// madeBySchema names the indexes without which the archive would be slow, or would not
 // notice that something is stored twice. A unique index that has
 // lost rows stays invalid, and counts as missing.
-var madeBySteps = []string{
-	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "counts_pkey", "creation_keys_identifier", "creation_keys_pkey", "creations_created", "creations_pkey",
-	"creations_telescope", "creations_user", "heads_listed", "heads_pkey", "migrations_pkey", "recordings_pkey", "records_key", "records_marks",
-	"records_pkey", "rounds_pkey", "versions_marks", "versions_number", "versions_pkey",
+var madeBySchema = []string{
+	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "changes_pkey", "counts_pkey", "creation_keys_identifier", "creation_keys_pkey", "creations_created", "creations_pkey",
+	"creations_telescope", "creations_user", "heads_listed", "heads_pkey", "migrations_pkey", "records_key", "records_marks",
+	"records_pkey", "rounds_pkey", "versions_marks", "versions_pkey",
 }
 
-// schema reports indexes and functions that the steps made, and that were dropped or
+// schema reports indexes and functions of the schema that were dropped or
 // replaced.
 func (v verifier) schema(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT CASE WHEN i.indexrelid IS NULL THEN 'the index ' || name || ' is missing' ELSE 'the index ' || name || ' is not unique' END
 		FROM unnest($1::text[]) AS name LEFT JOIN (pg_index i JOIN pg_class c ON c.oid = i.indexrelid) ON c.relname = name AND i.indisvalid AND pg_table_is_visible(i.indrelid)
-		WHERE i.indexrelid IS NULL OR NOT i.indisunique AND (name LIKE '%\_pkey' OR name IN ('records_key', 'versions_number'))
+		WHERE i.indexrelid IS NULL OR NOT i.indisunique AND (name LIKE '%\_pkey' OR name = 'records_key')
 		UNION ALL
-		SELECT 'the function ' || name || ' is missing' FROM unnest(ARRAY['archive_seal_of_version', 'archive_seal_of_record']) AS name WHERE to_regproc(name) IS NULL`, madeBySteps)
+		SELECT 'the function ' || name || ' is missing' FROM unnest(ARRAY['archive_seal_of_version', 'archive_seal_of_record', 'archive_seal_of_change', 'archive_seal_of_round']) AS name WHERE to_regproc(name) IS NULL`, madeBySchema)
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,12 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 
 	"zombiezen.com/go/sqlite"
 
 	"oda"
 	"oda/internal/engine"
-	"oda/internal/engine/migrate"
 )
 
 // insertDay adds to the index of days. A row that exists stays as it is: it has
@@ -120,69 +118,4 @@ func (s *Store) runsOn(ctx context.Context, of *engine.Version, days oda.Days) (
 		return err
 	}, int64(oda.ExecutionBlock), of.ID, int64(days.First), int64(min(days.First+1, days.Last)), int64(days.Last))
 	return entity, runs.Within(engine.Parts(firsts)), err
-}
-
-// callDaysStep makes the index of days and fills it with the stored records.
-func callDaysStep(rows int) step {
-	return step{
-		Number: 4, Name: "index the days of calls", Checksum: "index the days of calls 1",
-		Work: func(_ context.Context, c *conn, at string) (migrate.Part, error) { return indexDays(c, at, rows) },
-	}
-}
-
-const callDays = `-- On which days of UTC (counted from 1970-01-01) a block has calls: for each day
--- and each 4096 sequence numbers, the first sequence of that day.
-CREATE TABLE call_days (
-    day    INTEGER NOT NULL,
-    entity INTEGER NOT NULL,
-    part   INTEGER NOT NULL,
-    first  INTEGER NOT NULL,
-    PRIMARY KEY (day, entity, part)
-) STRICT, WITHOUT ROWID`
-
-// indexing is the last record that the step has indexed.
-type indexing struct {
-	Entity   int64 `json:"entity"`
-	Sequence int64 `json:"sequence"`
-	Done     int64 `json:"done"`
-	Total    int64 `json:"total"`
-}
-
-// indexDays does a part of the step: it makes the table, or fills some of it.
-func indexDays(c *conn, at string, rows int) (migrate.Part, error) {
-	var where indexing
-	var err error
-	ended := false
-	if at == "" {
-		if err = c.script(callDays); err == nil {
-			where.Total, err = c.number("SELECT count(*) FROM records")
-		}
-	} else if err = json.Unmarshal([]byte(at), &where); err == nil {
-		ended, err = c.indexSome(&where, rows)
-	}
-	if err != nil {
-		return migrate.Part{}, err
-	}
-	text, err := json.Marshal(where)
-	return migrate.Part{At: string(text), Done: where.Done, Total: where.Total, End: ended}, err
-}
-
-// indexSome adds the next records to the index.
-func (c *conn) indexSome(where *indexing, rows int) (ended bool, err error) {
-	var text []byte
-	var last seen
-	n := 0
-	err = c.query(`SELECT entity, sequence, recorded_on, text FROM records WHERE (entity, sequence) > (?, ?) ORDER BY entity, sequence LIMIT ?`,
-		func(stmt *sqlite.Stmt) error {
-			n++
-			if entity := stmt.ColumnInt64(0); entity != where.Entity {
-				where.Entity, last = entity, seen{}
-			}
-			where.Sequence = stmt.ColumnInt64(1)
-			text = append(text[:0], make([]byte, stmt.ColumnLen(3))...)
-			stmt.ColumnBytes(3, text)
-			return c.note(where.Entity, &last, where.Sequence, oda.CallDay(text).Or(oda.Instant(stmt.ColumnInt64(2))))
-		}, where.Entity, where.Sequence, int64(rows))
-	where.Done += int64(n)
-	return n < rows, err
 }

@@ -20,7 +20,7 @@ const (
 
 const (
 	selectVersionEntries = `SELECT v.position, h.kind, h.identifier, v.entity, v.version, v.stored_by, v.stored_on, h.created_by, h.created_on,
-			v.sequence_before, v.sequence_after, v.runs, v.slots, v.digest, v.text, h.create_key, h.create_digest, v.seal
+			v.sequence_before, v.sequence_after, v.runs, v.slots, v.digest, v.text, h.create_key, h.create_digest, v.seal, h.create_seal
 		FROM versions v LEFT JOIN heads h ON h.entity = v.entity WHERE v.position BETWEEN ? AND ? ORDER BY v.position`
 
 	// Records that came with a version are read with it.
@@ -96,7 +96,7 @@ func (s *Store) entriesPart(ctx context.Context, after, until oda.Position, want
 			}
 			return nil
 		}, int64(after)+1, int64(p.end))
-		if err = notFull(err); err != nil {
+		if err != nil && !errors.Is(err, errPartFull) {
 			return nil, err
 		}
 	}
@@ -133,11 +133,11 @@ func versionEntry(stmt *sqlite.Stmt, e *entryAt) error {
 	if e.Body.Slots, err = decodeSlots(bytesOf(stmt, 12), len(e.Body.Text)); err != nil {
 		return oda.Damaged(e.Ref, e.Version, 0).Because(err)
 	}
-	if !stmt.ColumnIsNull(16) && stmt.ColumnLen(16) != len(oda.Digest{}) || stmt.ColumnIsNull(15) != stmt.ColumnIsNull(16) {
-		return oda.Damaged(e.Ref, e.Version, 0).Because(errCreateKey)
-	}
 	if e.Version == 1 && !stmt.ColumnIsNull(15) {
 		e.CreateKey = &oda.Key{Value: stmt.ColumnText(15), Digest: digestOf(stmt, 16)}
+		if err := engine.CheckKey(e.Ref, *e.CreateKey, bytesOf(stmt, 18)); err != nil {
+			return err
+		}
 	}
 	var room placeRoom
 	row := engine.VersionRow{
@@ -147,8 +147,6 @@ func versionEntry(stmt *sqlite.Stmt, e *entryAt) error {
 	row.OfEntity(e.Metadata())
 	return row.Check(e.Ref, bytesOf(stmt, 17))
 }
-
-var errCreateKey = errors.New("the key with which the entity was created is damaged")
 
 func recordEntry(stmt *sqlite.Stmt, e *entryAt) error {
 	e.Sequence, e.Version, e.By, e.On = stmt.ColumnInt64(3), stmt.ColumnInt64(4), stmt.ColumnText(5), oda.Instant(stmt.ColumnInt64(6))

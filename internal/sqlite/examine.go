@@ -50,7 +50,7 @@ func Examine(ctx context.Context, path string, report *doctor.Report) (err error
 	if err := recognise(c); err != nil {
 		return ignoreCorrupt(err)
 	}
-	if err := upToDate(ctx, c); errors.Is(err, migrate.ErrOlder) || errors.Is(err, migrate.ErrNewer) {
+	if err := upToDate(ctx, c); errors.Is(err, migrate.ErrOlder) || errors.Is(err, migrate.ErrNewer) || errors.Is(err, migrate.ErrOther) {
 		report.Add(doctor.OldSchema(path, err))
 		return nil
 	} else if err != nil {

@@ -58,10 +58,6 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 	if !e.Stored() {
 		return t.loadRecord(e, h, days[0])
 	}
-	entry := &entry{hash: e.Entry.Hash, summary: e.Entry.Summary, terms: e.Entry.Terms}
-	if e.Entry.Telescope != "" {
-		entry.telescope = e.Entry.Telescope
-	}
 	m := e.Metadata()
 	switch {
 	case h == nil:
@@ -74,13 +70,13 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 				return err
 			}
 		}
-		if h, err = t.insertHead(e.Ref, m, e.CreateKey, entry); err != nil {
+		if h, err = t.insertHead(e.Ref, m, e.CreateKey, e.Entry); err != nil {
 			return err
 		}
 		h.dirty = len(e.Came) > 0
 	default:
-		if h.summaryHash != entry.hash {
-			if err := t.restate(e.Ref, h, entry); err != nil {
+		if h.summaryHash != e.Entry.Hash {
+			if err := t.restate(e.Ref, h, e.Entry); err != nil {
 				return err
 			}
 		}

@@ -71,7 +71,7 @@ type Store struct {
 // date, however long that takes. It calls tell with its progress. Its errors are
 // single sentences for the operator.
 func Open(ctx context.Context, path string, log *slog.Logger, tell ...func(migrate.Status)) (*Store, error) {
-	steps, err := schemaSteps(stepRows, log)
+	steps, err := schemaSteps()
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 			made(t, path)
 			script(t, path, "UPDATE migrations SET checksum = 'x'")
 			return path
-		}, "another version of oda made it"},
+		}, "export it with that program"},
 		"somebody added an index": {func(t *testing.T, path string) string {
 			made(t, path)
 			script(t, path, "CREATE INDEX extra ON heads (created_by)")
@@ -386,11 +386,11 @@ func TestStartingReadsLittleOfALargeArchive(t *testing.T) {
 		made(t, path)
 		script(t, path, fmt.Sprintf(`
 			WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
-			INSERT INTO heads (entity, kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position)
-				SELECT i, 1, 'sbd-' || i, 1, 'anna', i, 'anna', i, 0, i FROM n;
+			INSERT INTO heads (entity, kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position, summary_hash)
+				SELECT i, 1, 'sbd-' || i, 1, 'anna', i, 'anna', i, 0, i, 0 FROM n;
 			INSERT INTO catalogue SELECT entity, x'00' FROM heads WHERE entity >= 10;
-			INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, slots, text)
-				SELECT entity, entity, 1, 'anna', created_on, 0, 0, x'', CAST('{}' AS BLOB) FROM heads WHERE entity >= 10;
+			INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, slots, digest, seal, text)
+				SELECT entity, entity, 1, 'anna', created_on, 0, 0, x'', x'', x'', CAST('{}' AS BLOB) FROM heads WHERE entity >= 10;
 			UPDATE state SET last_position = (SELECT max(position) FROM versions), sbdefinitions = %d, indexed_entity = (SELECT max(entity) FROM heads)`, entities, entities))
 		d := watch(t, path)
 		s := open(t, path)

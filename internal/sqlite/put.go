@@ -49,7 +49,7 @@ func sizeOf(p *oda.Put) int {
 }
 
 // put judges all entities and, if all match, writes them.
-func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entries []*entry) ([]*oda.Entity, error) {
+func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entries []*oda.CatalogueEntry) ([]*oda.Entity, error) {
 	if len(puts) == 1 && entries != nil {
 		if e, err := t.putNew(ctx, puts, found[0], entries[0]); e != nil || err != nil {
 			return []*oda.Entity{e}, err
@@ -85,7 +85,7 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entri
 	}
 	slices.SortFunc(order, func(a, b int) int { return puts[a].Ref.Compare(puts[b].Ref) })
 	for _, i := range order {
-		var ahead *entry
+		var ahead *oda.CatalogueEntry
 		if entries != nil {
 			ahead = entries[i]
 		}
@@ -99,7 +99,7 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entri
 // putNew writes an entity that is probably new, without looking for it first: its
 // head cannot be inserted if the entity exists. In that case putNew returns nil, and
 // the entity must be judged.
-func (t *txn) putNew(ctx context.Context, puts []oda.Put, found recordList, entry *entry) (*oda.Entity, error) {
+func (t *txn) putNew(ctx context.Context, puts []oda.Put, found recordList, entry *oda.CatalogueEntry) (*oda.Entity, error) {
 	p := &puts[0]
 	if p.Condition.Check(p.Ref, nil) != nil || engine.CheckNew(puts, []engine.Sharing{nil}) != nil {
 		return nil, nil
@@ -114,12 +114,12 @@ func (t *txn) putNew(ctx context.Context, puts []oda.Put, found recordList, entr
 // writeVersion writes one version of an entity. If h is nil, that is the first one,
 // and the error is ErrTaken if the entity exists. It makes the entry if that is
 // needed and nil.
-func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, l newRecords, entry *entry, key *oda.Key) (*oda.Entity, error) {
+func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metadata, l newRecords, entry *oda.CatalogueEntry, key *oda.Key) (*oda.Entity, error) {
 	e := &oda.Entity{Ref: p.Ref, Metadata: m, Body: p.Body}
 	var runs engine.Runs
 	isNew := h == nil
 	if entry == nil && (isNew || h.summaryHash != p.Extract.Hash()) {
-		entry = entryOf(p.Ref, p.Extract)
+		entry = p.Extract.Entry(p.Ref)
 	}
 	switch {
 	case isNew:
@@ -361,7 +361,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
 	}
-	entry := entryOf(put.Ref, put.Extract)
+	entry := put.Extract.Entry(put.Ref)
 	var entity *oda.Entity
 	records := engine.List(put.Records)
 	replayed := false

@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 
 	"zombiezen.com/go/sqlite"
 
@@ -21,18 +19,8 @@ var schema embed.FS
 // step is a schema step.
 type step = migrate.Step[*conn]
 
-// stepRows is how many rows one part of a step in Go processes.
-const stepRows = 5000
-
-// schemaSteps returns all steps, in SQL and in Go. The parts of the latter process
-// at most the given number of rows.
-func schemaSteps(rows int, log *slog.Logger) ([]step, error) {
-	files, err := fs.Sub(schema, "schema")
-	if err != nil {
-		return nil, err
-	}
-	return migrate.Load(files, catalogueStep(rows, log), callDaysStep(rows), digestsStep(rows), creationsStep(rows))
-}
+// schemaSteps returns all steps.
+func schemaSteps() ([]step, error) { return migrate.Load[*conn](schema) }
 
 // Two tables are about the steps. The first lists the applied steps, with a
 // checksum of the schema after each, which shows whether anyone has changed it

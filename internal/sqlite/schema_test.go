@@ -45,7 +45,7 @@ func TestAStepInGoContinuesWhereItWasCutOff(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
+	steps, err := schemaSteps()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestAStepInGoContinuesWhereItWasCutOff(t *testing.T) {
 
 func TestAStepEndsWhenTheServerIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "archive.db")
-	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
+	steps, err := schemaSteps()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/engine"
 )
 
 // head is the row of an entity while a transaction works with it.
@@ -143,23 +144,24 @@ func metadataOf(stmt *sqlite.Stmt, column int) oda.Metadata {
 // head has all that it needs if the first version is written next, without
 // records before it. If the identifier is taken, nothing is written, and the
 // error is ErrTaken.
-func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key, e *entry) (*head, error) {
-	var keyValue, digest any
+func (t *txn) insertHead(ref oda.Ref, m oda.Metadata, key *oda.Key, e *oda.CatalogueEntry) (*head, error) {
+	var keyValue, digest, keySeal any
 	if key != nil {
-		keyValue, digest = key.Value, key.Digest[:]
+		seal := engine.SealOfKey(ref, *key)
+		keyValue, digest, keySeal = key.Value, key.Digest[:], seal[:]
 	}
 	err := t.exec(`INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on,
-		last_sequence, position, create_key, create_digest, telescope, summary_hash) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
+		last_sequence, position, create_key, create_digest, create_seal, telescope, summary_hash) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (kind, identifier) DO NOTHING`,
-		int64(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn), t.position+1, keyValue, digest,
-		e.telescope, e.hash)
+		int64(ref.Kind), ref.ID, m.Version, m.CreatedBy, int64(m.CreatedOn), m.LastModifiedBy, int64(m.LastModifiedOn), t.position+1, keyValue, digest, keySeal,
+		textOrNull(e.Telescope), e.Hash)
 	if err != nil {
 		return nil, err
 	}
 	if t.conn.Changes() == 0 {
 		return nil, oda.ErrTaken
 	}
-	h := &head{entity: t.conn.LastInsertRowID(), metadata: m, summaryHash: e.hash, inserted: true}
+	h := &head{entity: t.conn.LastInsertRowID(), metadata: m, summaryHash: e.Hash, inserted: true}
 	t.heads[ref] = h
 	t.created[ref.Kind]++
 	return h, t.enter(ref, h, e)

@@ -7,7 +7,6 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"iter"
-	"log/slog"
 	"maps"
 	"math"
 	"net/url"
@@ -167,7 +166,7 @@ func openToRead(path string) (*conn, error) {
 
 // upToDate returns an error if the schema is not the one that this program knows.
 func upToDate(ctx context.Context, c *conn) error {
-	steps, err := schemaSteps(stepRows, slog.New(slog.DiscardHandler))
+	steps, err := schemaSteps()
 	if err != nil {
 		return err
 	}
@@ -349,9 +348,10 @@ func (v verifier) indexes() error {
 	if err != nil {
 		return err
 	}
-	err = v.query(`SELECT kind, identifier FROM heads WHERE (create_key IS NULL) <> (create_digest IS NULL) OR length(create_digest) <> 32`,
+	err = v.query(`SELECT kind, identifier, create_key, create_digest, create_seal FROM heads WHERE coalesce(create_key, create_digest, create_seal) IS NOT NULL`,
 		func(stmt *sqlite.Stmt) error {
-			v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1)), "the key with which it was created is damaged")
+			ref := oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(0)), ID: stmt.ColumnText(1)}
+			v.report.Key(ref, stmt.ColumnText(2), bytesOf(stmt, 3), bytesOf(stmt, 4))
 			return nil
 		})
 	if err != nil {

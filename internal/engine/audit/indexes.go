@@ -42,7 +42,7 @@ func (e *entity) checkEntry(entry EntryRow) {
 	switch {
 	case h.Telescope != summary.Telescope:
 		e.report.Add(Head, e.name, "its head says that its telescope is %q, but its document says %q", h.Telescope, summary.Telescope)
-	case h.SummaryHash != extract.Hash() && h.SummaryHash != extract.EarlierHash():
+	case h.SummaryHash != extract.Hash():
 		e.report.Add(Head, e.name, "its head has the summary of another document")
 	}
 	switch {
@@ -52,6 +52,14 @@ func (e *entity) checkEntry(entry EntryRow) {
 		e.report.Add(Index, e.name, "searches know another summary than that of its document")
 	case entry.Terms != nil && !slices.Equal(slices.Sorted(slices.Values(entry.Terms)), summary.Terms(h.Ref)):
 		e.report.Add(Index, e.name, "the index of words and references has other terms than its document")
+	}
+}
+
+// Key checks the idempotency key that created an entity.
+func (r *Report) Key(of oda.Ref, key string, digest, seal []byte) {
+	k := oda.Key{Value: key}
+	if copy(k.Digest[:], digest) != len(digest) || engine.CheckKey(of, k, seal) != nil {
+		r.Add(Index, nameOf(of), "the key with which it was created was edited, or is another's")
 	}
 }
 

@@ -12,9 +12,9 @@
 // find it. A step beside which older processes can go on (a new table or index,
 // that they need not know) says so: Step.Beside, or a file NNNN_name.beside.sql.
 //
-// A step never changes once it has been released. The list of applied steps has
-// their checksums, and a database whose steps differ from the program's is
-// refused.
+// A step never changes once it has been released; until then, the only one may be edited.
+// The list of applied steps has the checksums of their texts, and a database whose steps
+// differ from the program's is refused.
 package migrate
 
 import (
@@ -87,10 +87,15 @@ var ErrNewer = errors.New("the database is newer than this program; install a ne
 // ErrOlder says that the database lacks steps. It is for programs that only read.
 var ErrOlder = errors.New("its schema is older than this program; start \"oda serve\" with it once, which upgrades it, or use the oda that wrote it")
 
-// Load returns the steps in SQL of a directory together with those in Go. They must
+// ErrOther says that the database was made with other steps, as by a program from before
+// the first release.
+var ErrOther = errors.New("its tables were made by another oda, and this one does not know them; " +
+	"export it with that program (oda export) and import it with this one (oda import)")
+
+// Load returns the steps in SQL of the folder schema together with those in Go. They must
 // be numbered from 1 without gaps.
 func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
-	names, err := fs.Glob(files, "*.sql")
+	names, err := fs.Glob(files, "schema/*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("read schema steps: %w", err)
 	}
@@ -122,16 +127,16 @@ func Load[Tx any](files fs.FS, inGo ...Step[Tx]) ([]Step[Tx], error) {
 // the first ones of steps, in order.
 func Pending[Tx any](steps []Step[Tx], state State) ([]Step[Tx], error) {
 	applied := state.Applied
-	if len(applied) > len(steps) || state.Begun > len(steps) {
-		return nil, ErrNewer
-	}
-	for i, a := range applied {
+	for i, a := range applied[:min(len(applied), len(steps))] {
 		if a.Number != steps[i].Number {
 			return nil, fmt.Errorf("the database lacks schema step %d, but has step %d; restore it from a backup", steps[i].Number, a.Number)
 		}
 		if a.Checksum != steps[i].Checksum {
-			return nil, fmt.Errorf("schema step %d (%s) in the database differs from that of this program; another version of oda made it", a.Number, steps[i].Name)
+			return nil, ErrOther
 		}
+	}
+	if len(applied) > len(steps) || state.Begun > len(steps) {
+		return nil, ErrNewer
 	}
 	return steps[len(applied):], nil
 }

@@ -9,7 +9,7 @@ import (
 func files(names ...string) fstest.MapFS {
 	fs := fstest.MapFS{}
 	for _, n := range names {
-		fs[n] = &fstest.MapFile{Data: []byte("-- " + n)}
+		fs["schema/"+n] = &fstest.MapFile{Data: []byte("-- " + n)}
 	}
 	return fs
 }
@@ -73,8 +73,13 @@ func TestAForeignDatabaseIsRefused(t *testing.T) {
 	if _, err := Pending(steps, State{Applied: []Applied{{Number: 1, Checksum: steps[0].Checksum}}, Begun: 2}); !errors.Is(err, ErrNewer) {
 		t.Errorf("a database with a part of a newer step: got %v", err)
 	}
-	if _, err := Pending(steps, State{Applied: []Applied{{Number: 1, Checksum: "other"}}}); err == nil {
-		t.Error("a step with another checksum was accepted")
+	for name, applied := range map[string][]Applied{
+		"another text":          {{Number: 1, Checksum: "other"}},
+		"other steps, and more": {{Number: 1, Checksum: "other"}, {Number: 2, Checksum: "x"}},
+	} {
+		if _, err := Pending(steps, State{Applied: applied}); !errors.Is(err, ErrOther) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 	if _, err := Pending(steps, State{Applied: []Applied{{Number: 2, Checksum: steps[0].Checksum}}}); err == nil {
 		t.Error("a step out of order was accepted")

@@ -1,11 +1,25 @@
--- Three kinds of row: heads, version bodies, records. Every version body and
--- every record has a position in one log of changes, given in the order of
--- commits. Instants are microseconds since 1970, UTC.
+-- The tables of an archive on SQLite, and why they are as they are. docs/storage.md has
+-- the whole story.
+--
+-- An archive keeps three kinds of row: heads, versions and records. Every version and
+-- every record has a position in one log of changes, in the order of commits. The other
+-- tables follow from these, and make searches and listings fast.
+--
+-- Instants are microseconds since 1970, UTC. Days are days of UTC since 1970-01-01.
+--
+-- A digest is the SHA-256 of a text; reading compares it. A seal is the beginning of a
+-- SHA-256 over the other columns (internal/engine/fixity.go); "oda verify" compares it.
+-- Together they show that a row is as it was written, and in its place.
+--
+-- The tables migrations and migration_progress say which schema a file has; they are made
+-- by schema.go. An archive keeps the checksum of this file and is refused if it was made
+-- with another.
 
--- One row per entity: what is needed to judge a write or to list.
+-- One row per entity: what is needed to judge a write, to list and to search. The last
+-- three columns are empty unless the entity was created with an idempotency key.
 CREATE TABLE heads (
     entity           INTEGER PRIMARY KEY,
-    kind             INTEGER NOT NULL,
+    kind             INTEGER NOT NULL, -- 1 SBDefinition, 2 SBInstance, 3 ExecutionBlock, 4 Project
     identifier       TEXT    NOT NULL,
     version          INTEGER NOT NULL,
     created_by       TEXT    NOT NULL,
@@ -13,17 +27,22 @@ CREATE TABLE heads (
     last_modified_by TEXT    NOT NULL,
     last_modified_on INTEGER NOT NULL,
     last_sequence    INTEGER NOT NULL, -- of the records; never used again
-    position         INTEGER NOT NULL, -- of the current version's body
+    position         INTEGER NOT NULL, -- of the current version
+    telescope        TEXT,             -- NULL: the document names none
+    summary_hash     INTEGER NOT NULL, -- an update with the same hash leaves the catalogue alone
     create_key       TEXT,             -- idempotency key that created it
-    create_digest    BLOB              -- of the request that came with it
+    create_digest    BLOB,             -- of the request that came with the key
+    create_seal      BLOB              -- of key and digest
 ) STRICT;
 CREATE UNIQUE INDEX heads_identifier ON heads (kind, identifier);
 CREATE UNIQUE INDEX heads_create_key ON heads (kind, create_key) WHERE create_key IS NOT NULL;
-CREATE INDEX heads_created  ON heads (kind, created_on, identifier, created_by);
-CREATE INDEX heads_user     ON heads (kind, created_by, created_on, identifier);
-CREATE INDEX heads_modified ON heads (kind, last_modified_on, identifier);
+CREATE INDEX heads_created   ON heads (kind, created_on, identifier, created_by);
+CREATE INDEX heads_user      ON heads (kind, created_by, created_on, identifier);
+CREATE INDEX heads_modified  ON heads (kind, last_modified_on, identifier);
+CREATE INDEX heads_telescope ON heads (kind, telescope, created_on, identifier) WHERE telescope IS NOT NULL;
 
--- One row per version: the text as received, less the server's values.
+-- One row per version: the text as received, less the server's values. The seal covers
+-- the position too, and in version 1 who created the entity, and when.
 CREATE TABLE versions (
     position        INTEGER PRIMARY KEY,
     entity          INTEGER NOT NULL,
@@ -34,11 +53,14 @@ CREATE TABLE versions (
     sequence_after  INTEGER NOT NULL, -- the same, after the records that came with it
     runs            BLOB,             -- records of the version as stored; NULL: no list
     slots           BLOB    NOT NULL, -- where the server's values go
+    digest          BLOB    NOT NULL,
+    seal            BLOB    NOT NULL,
     text            BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX versions_entity ON versions (entity, version);
 
--- One row per record. It never changes, and versions share it.
+-- One row per record. It never changes, and versions share it. The seal covers the
+-- position too.
 CREATE TABLE records (
     position    INTEGER PRIMARY KEY,
     entity      INTEGER NOT NULL,
@@ -47,20 +69,48 @@ CREATE TABLE records (
     recorded_by TEXT    NOT NULL,
     recorded_on INTEGER NOT NULL,
     key         TEXT,             -- idempotency key
-    digest      BLOB,             -- of the request that came with it
+    digest      BLOB    NOT NULL,
+    seal        BLOB    NOT NULL,
     text        BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX records_sequence ON records (entity, sequence);
 CREATE UNIQUE INDEX records_key      ON records (entity, key) WHERE key IS NOT NULL;
 
--- One row, written with every commit: where the log ends, and how many
--- entities of each kind there are.
+-- On which days a block has calls: for each day and each 4096 sequence numbers (a part,
+-- counted from 1), the first sequence of that day.
+CREATE TABLE call_days (
+    day    INTEGER NOT NULL,
+    entity INTEGER NOT NULL,
+    part   INTEGER NOT NULL,
+    first  INTEGER NOT NULL,
+    PRIMARY KEY (day, entity, part)
+) STRICT, WITHOUT ROWID;
+
+-- What searches know of the current version of each entity, packed. An update that
+-- changes nothing of it, as most do, touches neither this table nor the two below.
+CREATE TABLE catalogue (
+    entity  INTEGER PRIMARY KEY,
+    summary BLOB NOT NULL
+) STRICT;
+
+-- The inverted index of terms, whose rowid is the entity. The writer fills it when it has
+-- nothing else to do. All entities up to state.indexed_entity are in it as they are,
+-- except for those in unindexed, which are in it as they were, or not at all.
+CREATE VIRTUAL TABLE terms USING fts5 (list, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '._-@'");
+INSERT INTO terms (terms, rank) VALUES ('automerge', 16);
+CREATE TABLE unindexed (
+    entity INTEGER PRIMARY KEY
+) STRICT;
+
+-- One row, written with every commit: where the log ends, how many entities of each kind
+-- there are, and how far the index of terms has come.
 CREATE TABLE state (
     one             INTEGER PRIMARY KEY CHECK (one = 1),
     last_position   INTEGER NOT NULL,
     sbdefinitions   INTEGER NOT NULL,
     sbinstances     INTEGER NOT NULL,
     executionblocks INTEGER NOT NULL,
-    projects        INTEGER NOT NULL
+    projects        INTEGER NOT NULL,
+    indexed_entity  INTEGER NOT NULL
 ) STRICT;
-INSERT INTO state VALUES (1, 0, 0, 0, 0, 0);
+INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0);

@@ -11,19 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
-	"oda/internal/app"
 	"oda/internal/test/env"
-	"oda/internal/test/fixture"
+	"oda/internal/test/sample"
 	"oda/night"
 )
 
-// upgraded checks an archive that an earlier program wrote, once this one has
-// upgraded it. New features must also work for what the archive held before: a
-// feature that stores something with an entity has a line here. The last lines
-// change the archive.
-var upgraded = []struct {
+// sampleAnswers checks that a sample archive still answers what it did when it was made.
+// The last line changes the archive.
+var sampleAnswers = []struct {
 	name  string
-	check func(t *testing.T, a *env.Archive, old *fixture.Archive)
+	check func(t *testing.T, a *env.Archive, old *sample.Archive)
 }{
 	{"every document is what it was", documentsAreTheSame},
 	{"records and lists are what they were", answersAreTheSame},
@@ -38,27 +35,7 @@ var upgraded = []struct {
 	{"writing goes on", writingGoesOn},
 }
 
-func TestAnArchiveOfAnEarlierProgramIsUpgraded(t *testing.T) {
-	t.Parallel()
-	for engine := range fixture.Engines {
-		for _, old := range env.Fixtures(t, engine) {
-			t.Run(old.Name(), func(t *testing.T) {
-				t.Parallel()
-				database := env.Restore(t, old)
-				a := env.Start(t, func(c *app.Config) { c.Database = database })
-				for _, u := range upgraded {
-					t.Run(u.name, func(t *testing.T) { u.check(t, a, old) })
-				}
-				if err := a.Stop(); err != nil {
-					t.Fatal(err)
-				}
-				wantWhole(t, database)
-			})
-		}
-	}
-}
-
-func documentsAreTheSame(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func documentsAreTheSame(t *testing.T, a *env.Archive, old *sample.Archive) {
 	for _, s := range old.Current() {
 		reply := a.Do("GET", s.Path, "")
 		if reply.Status != 200 || reply.Text() != s.Text || reply.Header.Get("ETag") != s.Tag {
@@ -68,7 +45,7 @@ func documentsAreTheSame(t *testing.T, a *env.Archive, old *fixture.Archive) {
 	}
 }
 
-func answersAreTheSame(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func answersAreTheSame(t *testing.T, a *env.Archive, old *sample.Archive) {
 	for _, before := range old.Answers {
 		if reply := a.Do(before.Method, before.Path, before.Body); reply.Status != 200 || reply.Text() != before.Text {
 			t.Errorf("%s %s is answered %d (- as it was, + as it is):\n%s", before.Method, before.Path, reply.Status, cmp.Diff(before.Text, reply.Text()))
@@ -76,7 +53,7 @@ func answersAreTheSame(t *testing.T, a *env.Archive, old *fixture.Archive) {
 	}
 }
 
-func keysAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func keysAreKnown(t *testing.T, a *env.Archive, old *sample.Archive) {
 	for _, before := range old.Keyed {
 		headers := []string{"X-Forwarded-User", before.User}
 		if before.Key != "" {
@@ -96,7 +73,7 @@ func keysAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
 	documentsAreTheSame(t, a, old) // nothing was stored
 }
 
-func referencesAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func referencesAreKnown(t *testing.T, a *env.Archive, old *sample.Archive) {
 	known := 0
 	for _, s := range old.Current() {
 		collection, id, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
@@ -140,7 +117,7 @@ func referencesAreKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
 
 // searchesFindIt asks for each document by its identifier, its telescope, what
 // it refers to and its text, and wants it byte for byte.
-func searchesFindIt(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func searchesFindIt(t *testing.T, a *env.Archive, old *sample.Archive) {
 	asked := map[string]int{}
 	for _, s := range old.Current() {
 		_, collection, _ := strings.Cut(s.Path, "/")
@@ -180,7 +157,7 @@ func searchesFindIt(t *testing.T, a *env.Archive, old *fixture.Archive) {
 	}
 }
 
-func callsAreInTheirNights(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func callsAreInTheirNights(t *testing.T, a *env.Archive, old *sample.Archive) {
 	nights := map[string]int64{}
 	for _, s := range old.Current() {
 		if !strings.HasPrefix(s.Path, "/ebs/") {
@@ -229,7 +206,7 @@ func callsAreInTheirNights(t *testing.T, a *env.Archive, old *fixture.Archive) {
 
 // changesAreFollowed follows the log of changes from position 0. Every version and
 // every record is in it once, in the order of the writes.
-func changesAreFollowed(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func changesAreFollowed(t *testing.T, a *env.Archive, old *sample.Archive) {
 	last := make(map[string]string) // entity tag of the last state of each
 	for _, s := range old.States {
 		last[s.Path] = strings.Trim(s.Tag, `"`)
@@ -287,10 +264,10 @@ func changesAreFollowed(t *testing.T, a *env.Archive, old *fixture.Archive) {
 	}
 }
 
-func writingGoesOn(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func writingGoesOn(t *testing.T, a *env.Archive, old *sample.Archive) {
 	for _, s := range old.Current() {
 		if strings.HasPrefix(s.Path, "/ebs/") {
-			if reply := a.Do("POST", s.Path+"/request_response", `{"request": "after the upgrade"}`); reply.Status != 200 {
+			if reply := a.Do("POST", s.Path+"/request_response", `{"request": "after the move"}`); reply.Status != 200 {
 				t.Fatalf("recording into %s is answered %d: %s", s.Path, reply.Status, reply.Text())
 			}
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/test/env"
-	"oda/internal/test/fixture"
+	"oda/internal/test/sample"
 )
 
-// What an upgraded archive answers of the past, and to searches and reports.
+// What a sample archive answers of the past, and to searches and reports.
 
 // metadataIn reads the version of a document and its last modification.
 func metadataIn(t *testing.T, text string) (version int64, modified string) {
@@ -32,7 +32,7 @@ func metadataIn(t *testing.T, text string) (version int64, modified string) {
 
 // pastIsKnown asks for every state that the archive ever had: by its instant, and,
 // if it was the last one of a version, by the version.
-func pastIsKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
+func pastIsKnown(t *testing.T, a *env.Archive, old *sample.Archive) {
 	last := make(map[string]string) // by path and version
 	for _, s := range old.States {
 		version, modified := metadataIn(t, s.Text)
@@ -60,7 +60,7 @@ func pastIsKnown(t *testing.T, a *env.Archive, old *fixture.Archive) {
 
 // searchesFind finds what the archive held by words, references, telescopes,
 // places in the sky and conditions.
-func searchesFind(t *testing.T, a *env.Archive, _ *fixture.Archive) {
+func searchesFind(t *testing.T, a *env.Archive, _ *sample.Archive) {
 	for query, want := range map[string][]string{
 		"/sbds/search?fields=id&q=whirlpool%20comp":                  {"sbd-m51"},
 		"/sbds/search?fields=id&q=magellanic":                        {"sbd-lmc"},
@@ -92,7 +92,7 @@ func searchesFind(t *testing.T, a *env.Archive, _ *fixture.Archive) {
 }
 
 // provenanceIsKnown follows the references of what the archive held.
-func provenanceIsKnown(t *testing.T, a *env.Archive, _ *fixture.Archive) {
+func provenanceIsKnown(t *testing.T, a *env.Archive, _ *sample.Archive) {
 	text := a.Do("GET", "/ebs/eb-m51/provenance", "").Text()
 	for _, id := range []string{"sbi-m51", "sbd-m51", "prj-family", "prj-older", "sbd-m101", "sbd-that-never-was"} {
 		if !strings.Contains(text, `"`+id+`"`) {

@@ -1,0 +1,28 @@
+package env
+
+import (
+	"path/filepath"
+	"testing"
+
+	"oda/internal/app"
+	"oda/internal/test/sample"
+)
+
+// Sample makes an archive on an engine, "sqlite" or "postgres", in which there is
+// something of everything. It returns the value for --db. Nobody has it open.
+func Sample(tb testing.TB, engine string) (database string, answers *sample.Archive) {
+	tb.Helper()
+	if database = "sqlite:" + filepath.Join(tb.TempDir(), "archive.db"); engine == "postgres" {
+		database = Postgres(tb)
+	}
+	a := Start(tb, func(c *app.Config) { c.Database = database })
+	answers, err := sample.Fill(a.URL(), filepath.Join(repository(tb), "testdata"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a.Do("GET", "/changes", "") // so that everything has its position
+	if err := a.Stop(); err != nil {
+		tb.Fatal(err)
+	}
+	return database, answers
+}
