@@ -63,7 +63,7 @@ func (s *Site) recordPage(ctx context.Context, block string, after int64, limit 
 // record reads a call by its number, nil if there is none.
 func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda.Record, error) {
 	if of.old != nil {
-		for r, err := range recordsBehind(of.old, sequence-1) {
+		for r, err := range recordsAfter(of.old, sequence-1) {
 			if err != nil || r.Sequence != sequence {
 				return nil, err
 			}
@@ -78,11 +78,11 @@ func (s *Site) record(ctx context.Context, of *blockState, sequence int64) (*oda
 	return &page.Records[0], nil
 }
 
-// records gives the records of a state behind one of them. AtOnce is how many are read
-// together if they are those of the block as it is.
+// records gives the records of a state after one of them. Those of the block as it is
+// are read atOnce at a time.
 func (s *Site) records(ctx context.Context, of *blockState, after int64, atOnce int) iter.Seq2[*oda.Record, error] {
 	if of.old != nil {
-		return recordsBehind(of.old, after)
+		return recordsAfter(of.old, after)
 	}
 	return func(yield func(*oda.Record, error) bool) {
 		for more := true; more; {
@@ -102,10 +102,10 @@ func (s *Site) records(ctx context.Context, of *blockState, after int64, atOnce 
 	}
 }
 
-// recordsBehind gives the records of an older state of a block behind a number of others.
-// They are numbered from 1, and said to be recorded when the state came to be: nobody knows
-// any more when each of them was.
-func recordsBehind(e *oda.Entity, after int64) iter.Seq2[*oda.Record, error] {
+// recordsAfter gives the records of an older state of a block, without the first ones.
+// They are numbered from 1, and carry the time of the state: when each was recorded is no
+// longer known.
+func recordsAfter(e *oda.Entity, after int64) iter.Seq2[*oda.Record, error] {
 	texts := e.Records
 	if document := e.Rendered(); document != nil {
 		texts = recordsIn(document)

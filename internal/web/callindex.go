@@ -19,9 +19,8 @@ type callIndex struct {
 	knownCalls
 }
 
-// knownCalls are the calls of a version of a block, a few words each, so that a
-// block of 100,000 calls can be drawn from them. Calls are only ever added to a
-// version.
+// knownCalls are the calls of a version of a block, in a few words each: a block may
+// have 100,000. Calls are only ever added to a version.
 type knownCalls struct {
 	version  int64
 	last     int64 // sequence of the last call that was read
@@ -84,7 +83,7 @@ type names struct {
 	at  map[string]uint16
 }
 
-// otherNames stands for names that are too many to be kept.
+// otherNames stands for all names once there are too many to keep.
 const otherNames = "(others)"
 
 func (n *names) number(name string) uint16 {
@@ -135,8 +134,8 @@ func (x *callIndex) add(r *oda.Record) {
 	x.last = r.Sequence
 }
 
-// note counts a failed call among those that failed alike. If there are too many kinds,
-// the one that has happened only once gives way, so a frequent one is always there.
+// note counts a failed call with those that failed in the same way. If there are too many
+// ways, one that was seen only once makes room, so frequent ones are kept.
 func (x *callIndex) note(c *indexedCall, detail string) {
 	kind := failure{c.function, clipped(detail, nameLength)}
 	if at, ok := x.alike[kind]; ok {
@@ -286,16 +285,16 @@ func (x *callIndex) read(ctx context.Context, archive *oda.Archive, block string
 	}
 }
 
-// extendOld is extend for an older state, which nothing is added to. The calls that are
-// known must be passed again, which may take longer than there is time, so some are
-// always read, the more the longer the way to them is.
+// extendOld is extend for an older state, to which nothing is added. It must skip the
+// calls that are known, and that may use up its time. So it always reads some more: the
+// more it has skipped, the more it reads.
 func (x *callIndex) extendOld(e *oda.Entity, late time.Time) error {
 	if x.complete || x.full {
 		return nil
 	}
 	x.version, x.layouts = e.Metadata.Version, nil
 	known := len(x.calls)
-	for r, err := range recordsBehind(e, x.last) {
+	for r, err := range recordsAfter(e, x.last) {
 		if err != nil {
 			return err
 		}
@@ -314,8 +313,8 @@ func (x *callIndex) find(sequence int64) (int, bool) {
 	return slices.BinarySearchFunc(x.calls, sequence, func(c indexedCall, sequence int64) int { return cmp.Compare(c.sequence, sequence) })
 }
 
-// wanted returns the first calls behind a sequence number that a filter leaves, one
-// more than are on a page, and up to where these are all.
+// wanted returns the first calls after a sequence number that pass a filter, one more
+// than fit on a page, and the sequence number up to which these are all.
 func (x *callIndex) wanted(f callFilter, after int64) (sequences []int64, until int64) {
 	wants := f.in(x)
 	first, _ := x.find(after + 1)
@@ -330,8 +329,8 @@ func (x *callIndex) wanted(f callFilter, after int64) (sequences []int64, until 
 	return sequences, x.last
 }
 
-// place returns how many of the calls that a filter leaves come up to a sequence number,
-// how many there are, and behind which call the last page of them begins.
+// place counts the calls that pass a filter: those up to a sequence number, and all. It
+// also returns the call after which the last page of them begins.
 func (x *callIndex) place(f callFilter, after int64) (before, all, lastPage int64) {
 	wants := f.in(x)
 	var sequences [callsOnPage + 1]int64 // of the last calls
@@ -349,8 +348,8 @@ func (x *callIndex) place(f callFilter, after int64) (before, all, lastPage int6
 	return before, all, sequences[all%int64(len(sequences))]
 }
 
-// pageBack returns the call that is as many places before another as a page has at most, 0
-// if there is none, and whether that is known.
+// pageBack returns the call that is a whole page before another, 0 if there is none, and
+// whether that is known.
 func (x *callIndex) pageBack(sequence int64) (int64, bool) {
 	places, _ := x.find(sequence + 1)
 	switch {
@@ -375,7 +374,7 @@ type cachedIndex struct {
 }
 
 // index returns the index of a state of a block, extended until it is complete or the
-// time is up. The caller has it alone, until it calls done.
+// time is up. Nobody else uses it until the caller calls done.
 func (s *Site) index(ctx context.Context, of *blockState, most time.Duration) (x *callIndex, done func(), err error) {
 	x = s.indexes.take(of.key())
 	select {

@@ -8,7 +8,7 @@ import (
 	"oda"
 )
 
-// callPanel is a call, to be read beside the timeline.
+// callPanel is a call, shown next to the timeline.
 type callPanel struct {
 	callRow
 	Root, Block string
@@ -85,9 +85,8 @@ func (v *callsView) callHref(sequence int64) string {
 	return v.CallHref(sequence)
 }
 
-// timelinePart serves a part of the page of a block by itself: a call, by its
-// sequence, the links to those around it, which are none if it is not there, or the
-// summary of all.
+// timelinePart serves a part of the page of a block by itself: a call, by its sequence;
+// the links to the calls around it, none if it is not there; or the summary of all calls.
 func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 	part := r.PathValue("part")
 	name, params := "callpanel", r.URL.Query()

@@ -38,7 +38,7 @@ type callsView struct {
 	NoCall      string // the one that the address names, if there is none
 
 	before, wanted int64 // calls that the filter leaves: those before the rows, and all
-	lastPage       int64 // behind which call the last of them begin
+	lastPage       int64 // the call after which the last of them begin
 
 	next  []int64 // the first calls that the filter leaves, as the index knows them
 	until int64   // it knows no others up to this one
@@ -47,7 +47,7 @@ type callsView struct {
 
 	drawn url.Values // the parameters that say what the timeline shows
 
-	back      int64 // the page before begins behind this call, or one that follows it
+	back      int64 // the previous page begins after this call, or a later one
 	backKnown bool
 }
 
@@ -127,8 +127,7 @@ const (
 	shownInFull   = 50_000                // of the call that is looked at
 )
 
-// newCallsView says what there is to say about the calls of a block, as far as
-// they can be read in a moment.
+// newCallsView sums up the calls of a block, as far as they can be read in a moment.
 func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Values, most time.Duration) (*callsView, error) {
 	x, done, err := s.index(ctx, of, most)
 	if err != nil {
@@ -220,8 +219,8 @@ func (v *callsView) Place() string {
 	return text + thousands(v.wanted)
 }
 
-// pageBefore returns the call behind which a page begins that ends with a call, and has as
-// many of those before it as it has room for, but none up to begin.
+// pageBefore finds the page that ends with a call, as long as a page may be, and returns
+// the call after which it begins. It does not go back beyond begin.
 func (s *Site) pageBefore(ctx context.Context, of *blockState, begin, end int64) (int64, error) {
 	var rows []callRow
 	for r, err := range s.records(ctx, of, begin, callsOnPage) {
@@ -242,15 +241,15 @@ func (s *Site) pageBefore(ctx context.Context, of *blockState, begin, end int64)
 	return begin, nil
 }
 
-// afterIn is the call behind which an address asks for others, 0 for the first ones.
+// afterIn is the call after which an address asks for others, 0 for the first ones.
 func afterIn(params url.Values) int64 {
 	after, _ := strconv.ParseInt(params.Get("after"), 10, 64)
 	return max(0, after)
 }
 
-// readCalls reads the rows behind a sequence number, and returns the one behind
-// which there are more, 0 if there are none. However busy the machine is, it reads
-// some, so that those of a short block are on one page.
+// readCalls reads the rows after a sequence number, and returns the one after which there
+// are more, 0 if there are none. However busy the machine is, it reads enough for a short
+// block to be on one page.
 func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more int64, err error) {
 	late, enough := time.Now().Add(callsLookTime), after+callsScanned
 	for {
@@ -283,7 +282,7 @@ func (s *Site) readCalls(ctx context.Context, v *callsView, after int64) (more i
 func (v *callsView) readOld(e *oda.Entity, after int64) (more int64, err error) {
 	late, enough := time.Now().Add(callsLookTime), after+callsScanned
 	full := false
-	for r, err := range recordsBehind(e, after) {
+	for r, err := range recordsAfter(e, after) {
 		if err != nil || full {
 			return after, err
 		}
@@ -295,7 +294,7 @@ func (v *callsView) readOld(e *oda.Entity, after int64) (more int64, err error) 
 	return 0, nil
 }
 
-// add adds a row if the filter leaves the call, and reports whether the page is full.
+// add adds a row if the call passes the filter, and reports whether the page is full.
 func (v *callsView) add(r *oda.Record) bool {
 	call := oda.CallOf(r.Text)
 	if !(callFilter{v.Function, v.Outcome}).wants(keptName(string(call.Request())), call.Failed) {
@@ -312,8 +311,8 @@ func (v *callsView) add(r *oda.Record) bool {
 	return len(v.Rows) == callsOnPage || v.bytes > callsBytes
 }
 
-// nextRead says behind which call to read on, and how many: where the index knows the
-// calls that are wanted, only those that are near each other.
+// nextRead says after which call to read on, and how many. Where the index knows which
+// calls are wanted, only those near each other are read together.
 func (v *callsView) nextRead(after int64) (from int64, limit int) {
 	if !v.Filtered() {
 		return after, callsOnPage
@@ -338,8 +337,8 @@ func (v *callsView) passed(sequence int64) {
 	}
 }
 
-// follows reports whether the filter leaves calls behind one that was read, behind which
-// there are others.
+// follows reports whether more calls pass the filter after one that was read, given that
+// others come after it.
 func (v *callsView) follows(sequence int64, others bool) bool {
 	v.passed(sequence)
 	return others && (!v.Filtered() || !v.Looked || len(v.next) > 0)

@@ -45,8 +45,8 @@ type changeRow struct {
 // Calls is how many calls were recorded.
 func (r *changeRow) Calls() int64 { return r.LastSequence - r.FirstSequence + 1 }
 
-// Place is where the calls are, behind the address of the block. An older version numbers
-// its calls from 1, as only the first one did when they were recorded.
+// Place is where the calls are, to be added to the address of the block. An older version
+// numbers its calls from 1; when they were recorded, only the first version did.
 func (r *changeRow) Place() string {
 	first := "after=" + strconv.FormatInt(r.FirstSequence-1, 10) + "#call-" + strconv.FormatInt(r.FirstSequence, 10)
 	switch {

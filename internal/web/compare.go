@@ -34,7 +34,7 @@ type compareView struct {
 	Notice             string
 	params             url.Values
 	after              int64 // how many calls come before those that are compared
-	more               bool  // there are calls behind them
+	more               bool  // there are calls after them
 }
 
 // change is a change on the page.
@@ -119,8 +119,8 @@ func (s *Site) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// sides finds the two sides. Where one is left out, it is another version of the
-// entity: the current one behind an older one, or else the one before.
+// sides finds the two sides. A side that is left out is another version of the entity:
+// of an older version the current one, otherwise the one before.
 func (s *Site) sides(ctx context.Context, view *compareView) error {
 	from, to := readSide(view.AskedFrom), readSide(view.AskedTo)
 	var err error
@@ -197,7 +197,7 @@ func (s *Site) fillCompare(ctx context.Context, view *compareView) error {
 }
 
 // tooLong says that there is too much to compare.
-const tooLong = "These documents are too long to show beside each other."
+const tooLong = "These documents are too long to show side by side."
 
 // documents reads the lines of both documents. The calls of a block are left out.
 func (s *Site) documents(ctx context.Context, view *compareView) (from, to []jsondiff.Line, err error) {
@@ -260,7 +260,7 @@ func (v *compareView) Patch() string {
 	return v.Root + "api/v1/" + v.To.Kind.Collection() + "/" + v.To.ID + "/diff?from=" + number(v.From) + "&to=" + number(v.To)
 }
 
-// Earlier and Later are the addresses of the calls before and behind these.
+// Earlier and Later are the addresses of the calls before and after these.
 func (v *compareView) Earlier() string {
 	if !v.Calls || v.after == 0 {
 		return ""

@@ -219,7 +219,7 @@ func TestAComparisonIsBounded(t *testing.T) {
 		t.Errorf("the page transfers %d bytes", len(page.Raw))
 	}
 	s.store(t, "/sbds/sbd-longer", list(60_000, "a"), list(60_000, "b"))
-	if page := s.get(t, "compare?to=sbds/sbd-longer@2&from=sbds/sbd-longer@1"); page.Status != http.StatusOK || !strings.Contains(page.Text(), "too long to show beside each other") {
+	if page := s.get(t, "compare?to=sbds/sbd-longer@2&from=sbds/sbd-longer@1"); page.Status != http.StatusOK || !strings.Contains(page.Text(), "too long to show side by side") {
 		t.Errorf("%d %s", page.Status, page.Text())
 	}
 	// What differs in a long text is shown, wherever it is.

@@ -14,7 +14,7 @@ import (
 
 // Bounds of what the page shows of a comparison.
 const (
-	aroundChange = 3         // lines before and behind a change
+	aroundChange = 3         // lines before and after a change
 	worthFolding = 4         // lines
 	longRun      = 60        // lines that only one side has
 	aheadOfFold  = 10        // of these that are not folded
@@ -24,8 +24,8 @@ const (
 	aroundMark   = 300       // bytes of a long line around what differs
 )
 
-// comparison writes two texts beside each other, or one through the other, with
-// what is equal folded. It writes HTML by hand, because templates take long for
+// comparison writes two texts side by side, or as one unified text, with what is equal
+// folded. It writes HTML by hand, because templates take long for
 // thousands of lines. Everything that comes from a document is escaped.
 type comparison struct {
 	view      *compareView
@@ -59,8 +59,7 @@ func (c *comparison) write() {
 	c.view.Body = template.HTML(c.out.String()) // #nosec G203 -- everything in it was escaped
 }
 
-// end is where a change ends with the lines behind it. Changes that are near each
-// other are one.
+// end is where a change ends, with the lines after it. Changes near each other are one.
 func (c *comparison) end(i int) int {
 	last := i
 	for ; i < len(c.rows) && i <= last+2*aroundChange+worthFolding; i++ {
@@ -194,9 +193,9 @@ func (c *comparison) lay(pieces []piece) {
 			return
 		}
 		if c.view.Unified {
-			c.through(p.Row, p.from, p.to)
+			c.unified(p.Row, p.from, p.to)
 		} else {
-			c.beside(p.Row)
+			c.sideBySide(p.Row)
 		}
 	}
 }
@@ -217,8 +216,8 @@ func (c *comparison) further(p piece, n int) string {
 	return plural(int64(n), unit) + " that only " + name + " has"
 }
 
-// beside writes a row of two lines beside each other.
-func (c *comparison) beside(r jsondiff.Row) {
+// sideBySide writes a row of two lines, one of each text.
+func (c *comparison) sideBySide(r jsondiff.Row) {
 	c.lines++
 	c.out.WriteString("<tr>")
 	class, other := "", ""
@@ -237,8 +236,8 @@ func (c *comparison) beside(r jsondiff.Row) {
 	c.out.WriteString("</tr>\n")
 }
 
-// through writes a row of one line: of one text, of the other, or of both.
-func (c *comparison) through(r jsondiff.Row, from, to bool) {
+// unified writes a row of one line: of one text, of the other, or of both.
+func (c *comparison) unified(r jsondiff.Row, from, to bool) {
 	c.lines++
 	inFrom, inTo := c.marks(r)
 	class := ""
@@ -316,22 +315,22 @@ type part struct{ start, end int }
 // marked writes a text with the part that differs marked. Of a long text it writes
 // what is near that part.
 func (c *comparison) marked(text string, m part, element string) {
-	before, within, behind := text[:m.start], text[m.start:m.end], text[m.end:]
+	before, within, after := text[:m.start], text[m.start:m.end], text[m.end:]
 	if len(text) > shownLine {
 		if m.start == m.end {
-			behind = beginning(behind, shownLine)
+			after = beginning(after, shownLine)
 		} else {
-			before, within, behind = ending(before, aroundMark), beginning(within, shownLine), beginning(behind, aroundMark)
+			before, within, after = ending(before, aroundMark), beginning(within, shownLine), beginning(after, aroundMark)
 		}
 	}
-	c.bytes += len(before) + len(within) + len(behind)
+	c.bytes += len(before) + len(within) + len(after)
 	template.HTMLEscape(&c.out, []byte(before))
 	if within != "" {
 		c.out.WriteString("<" + element + ">")
 		template.HTMLEscape(&c.out, []byte(within))
 		c.out.WriteString("</" + element + ">")
 	}
-	template.HTMLEscape(&c.out, []byte(behind))
+	template.HTMLEscape(&c.out, []byte(after))
 }
 
 // beginning and ending are as much of a text as there is room for.
@@ -356,8 +355,8 @@ func ending(text string, room int) string {
 	return "…" + text[at:]
 }
 
-// marks finds what differs between two lines that are one: all that lies between
-// their common beginning and their common end, in whole words and numbers.
+// marks finds what differs in a line that was changed: all between what both forms of it
+// begin and end with, in whole words and numbers.
 func (c *comparison) marks(r jsondiff.Row) (from, to part) {
 	if !r.Kin {
 		return part{}, part{}
@@ -410,7 +409,7 @@ type trace struct {
 	levels []level
 }
 
-// level is a value that lies around a line, or the line itself.
+// level is a value that contains a line, or the line itself.
 type level struct {
 	name string
 	list bool

@@ -33,10 +33,10 @@ type entityView struct {
 	Calls    *callsView // of a block
 }
 
-// Old reports whether the page shows what is no longer so.
+// Old reports whether the page shows a state that is out of date.
 func (v *entityView) Old() bool { return v.At != "" || v.Metadata.Version != v.Current }
 
-// fact is something that the document says of itself.
+// fact is something that the document says about itself.
 type fact struct{ Name, Value string }
 
 // shownVersions is how many versions the switcher offers.
@@ -188,7 +188,7 @@ func (s *Site) document(ctx context.Context, view *entityView, e *oda.Entity) er
 	return nil
 }
 
-// longSummary is how long a document is of which the summary is not made again.
+// longSummary is the size from which the summary of a document is not made again.
 const longSummary = 500_000
 
 // summary returns the summary of a document. That of a long one was made when it was
@@ -249,7 +249,7 @@ func (v *entityView) Mentions() []mention {
 	return all
 }
 
-// Unmentioned is how many references there are besides.
+// Unmentioned is how many references are not shown.
 func (v *entityView) Unmentioned() int64 {
 	return max(0, int64(len(v.Summary.References)-shownReferences))
 }

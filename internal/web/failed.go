@@ -23,8 +23,8 @@ type failedView struct {
 	At        string           // as of when it was asked for
 }
 
-// Failed serves the page that tells a person what went wrong, and where to go on. Who
-// must sign in is asked to on the spot, and does not lose where they were.
+// Failed serves the page that tells a person what went wrong, and where to go on. Whoever
+// must sign in first can do it there, and comes back to the same page.
 func (s *Site) Failed(w http.ResponseWriter, r *http.Request, e *oda.Error, status int, title, requestID string) {
 	err := s.failed(w, r, e, status, title, requestID)
 	if err != nil {
@@ -58,13 +58,13 @@ func (s *Site) failed(w http.ResponseWriter, r *http.Request, e *oda.Error, stat
 	return s.unkept(w, status, "failed", view)
 }
 
-// untold are the faults that the detail of an error does not tell.
+// untold are the faults that the detail of an error does not mention.
 func untold(e *oda.Error) []oda.Fault {
 	return slices.DeleteFunc(slices.Clone(e.Faults), func(f oda.Fault) bool { return strings.Contains(e.Detail, f.Detail) })
 }
 
-// offerCurrent leads to an entity as it is now, if it is stored and somebody asked for it
-// as it never was.
+// offerCurrent leads to an entity as it is now, if somebody asked for a state that it
+// never had.
 func (s *Site) offerCurrent(r *http.Request, view *failedView, ref oda.Ref, code oda.Code) {
 	params := r.URL.Query()
 	if code != oda.NotFound && code != oda.InvalidQuery || params.Get("at") == "" && params.Get("version") == "" {

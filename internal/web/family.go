@@ -10,13 +10,13 @@ import (
 	"oda/search"
 )
 
-// family is the entities around one: what it refers to, what refers to it, and
-// the way up to the Project.
+// family is the entities around one: what it refers to, what refers to it, and all
+// above it up to the Project.
 type family struct {
-	name   string // of the SBDefinition that it is of
-	Nodes  []relative
-	Edges  []edge
-	Behind []behind // what refers to the entity, by kind
+	name      string // of the SBDefinition that it is of
+	Nodes     []relative
+	Edges     []edge
+	Referring []referring // what refers to the entity, by kind
 }
 
 // relative is an entity in a family.
@@ -32,8 +32,8 @@ type relative struct {
 // edge is a reference between two of the nodes.
 type edge struct{ from, to oda.Ref }
 
-// behind is what refers to an entity, of one kind.
-type behind struct {
+// referring is what refers to an entity, of one kind.
+type referring struct {
 	Kind oda.Kind
 	Rows []oda.Found
 	All  string // address of all of them
@@ -42,10 +42,10 @@ type behind struct {
 
 // Bounds of a family.
 const (
-	shownBehind   = 8
-	shownAbove    = 3  // Projects of an SBDefinition that it comes from
-	shownChildren = 40 // entities that a Project names
-	shownBegins   = 16 // blocks of which the first call is read
+	shownReferring = 8
+	shownAbove     = 3  // Projects of an SBDefinition that it comes from
+	shownChildren  = 40 // entities that a Project names
+	shownBegins    = 16 // blocks of which the first call is read
 )
 
 // relatives gathers a family.
@@ -56,15 +56,15 @@ type relatives struct {
 	order []oda.Ref
 	found map[oda.Ref]*oda.Found
 	edges []edge
-	refer []behind // to the entity itself
+	refer []referring // to the entity itself
 }
 
-// family finds the entities around one: all that it comes from, and what came directly
-// of it. The summary is that of the version that is shown; the others are as they are now.
+// family finds the entities around one: all that it was made from, and those made
+// directly from it. The summary is that of the version that is shown; the others are as they are now.
 func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (family, error) {
 	all := relatives{site: s, self: ref, nodes: map[oda.Ref]*relative{}, found: map[oda.Ref]*oda.Found{}}
 	for _, walk := range []provenance.Walk{{Direction: provenance.Up}, {Direction: provenance.Down, Depth: 1}} {
-		walk.References, walk.Referring, walk.Visit = all.references, all.behind, all.visit
+		walk.References, walk.Referring, walk.Visit = all.references, all.referring, all.visit
 		nodes, err := s.cfg.Provenance.Walk(ctx, walk, &oda.Found{Ref: ref, Summary: *summary})
 		if err != nil {
 			return family{}, err
@@ -75,7 +75,7 @@ func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (f
 	if err := all.describe(ctx); err != nil {
 		return family{}, err
 	}
-	f := family{Behind: all.refer}
+	f := family{Referring: all.refer}
 	for _, ref := range all.order {
 		node := all.nodes[ref]
 		f.Nodes = append(f.Nodes, *node)
@@ -104,9 +104,9 @@ func (f *relatives) references(of *oda.Found) []oda.Reference {
 	return some
 }
 
-// behind returns the newest of what refers to an entity, of one kind.
-func (f *relatives) behind(ctx context.Context, to oda.Ref, kind oda.Kind) ([]oda.Found, error) {
-	q := search.Search{Kind: kind, Reference: to.ID, Limit: shownBehind}
+// referring returns the newest entities of one kind that refer to another.
+func (f *relatives) referring(ctx context.Context, to oda.Ref, kind oda.Kind) ([]oda.Found, error) {
+	q := search.Search{Kind: kind, Reference: to.ID, Limit: shownReferring}
 	if to != f.self {
 		q.Limit = shownAbove
 	}
@@ -118,7 +118,7 @@ func (f *relatives) behind(ctx context.Context, to oda.Ref, kind oda.Kind) ([]od
 		return !slices.ContainsFunc(found.Summary.References, func(r oda.Reference) bool { return r.Kind == to.Kind && r.ID == to.ID })
 	})
 	if to == f.self && len(rows) > 0 {
-		f.refer = append(f.refer, behind{Kind: kind, Rows: rows, All: "../" + kind.Collection() + "?ref=" + to.ID, More: page.Next != ""})
+		f.refer = append(f.refer, referring{Kind: kind, Rows: rows, All: "../" + kind.Collection() + "?ref=" + to.ID, More: page.Next != ""})
 	}
 	return rows, nil
 }
@@ -134,7 +134,7 @@ func (f *relatives) add(nodes []provenance.Node) {
 	}
 }
 
-// join connects those that were found with each other.
+// join connects the nodes with each other.
 func (f *relatives) join() {
 	for _, from := range f.order {
 		if f.found[from] == nil {
@@ -149,8 +149,8 @@ func (f *relatives) join() {
 	}
 }
 
-// describe gives those that were found their titles, and says when blocks began: uses of
-// one SBDefinition cannot be told apart by its name.
+// describe gives the nodes their titles, and says when blocks began: runs of one
+// SBDefinition have the same name.
 func (f *relatives) describe(ctx context.Context) error {
 	var found []*oda.Found
 	for _, ref := range f.order {
@@ -182,8 +182,8 @@ func (f *relatives) describe(ctx context.Context) error {
 	return nil
 }
 
-// began writes when a block made its first call. It is empty if there is none, or if it
-// cannot be read, which the page of the block explains.
+// began writes when a block made its first call. It is empty if the block made none, or if
+// that cannot be read, which the page of the block explains.
 func (s *Site) began(ctx context.Context, block string) string {
 	page, err := s.recordPage(ctx, block, 0, 1)
 	if err != nil || len(page.Records) == 0 {
@@ -194,8 +194,8 @@ func (s *Site) began(ctx context.Context, block string) string {
 	return call.At(first.RecordedOn).Time().Format("2006-01-02 15:04")
 }
 
-// reduced are the edges without those that say no more than two others: from an
-// SBDefinition to a block, where there is an SBInstance between them.
+// reduced are the edges without those from an SBDefinition to a block that also lead
+// through an SBInstance.
 func (f *relatives) reduced() []edge {
 	has := func(a, b oda.Ref) bool {
 		return slices.Contains(f.edges, edge{a, b}) || slices.Contains(f.edges, edge{b, a})

@@ -44,7 +44,7 @@ func fold(text []byte, kind oda.Kind, links map[string]string) (template.HTML, b
 	return template.HTML(f.out.String()), f.cut // #nosec G203 -- everything in it was escaped
 }
 
-// value writes the value that comes next, behind its key, in quotes, if it has one.
+// value writes the next value, after its key, in quotes, if it has one.
 func (f *folder) value(key string, depth int) {
 	kind, err := f.scan.Peek()
 	if err != nil { // what is stored was checked
@@ -159,8 +159,8 @@ func (f *folder) scalar(kind rawjson.Kind, text []byte) {
 	f.out.WriteString(`<span class="str">` + escaped + `</span>`)
 }
 
-// told are the members at the top of a document that the summary tells of
-// besides what search knows, if they are short texts or numbers.
+// told are the top-level members that the summary shows in addition to what search
+// knows, if they are short texts or numbers.
 var told = []fact{
 	{Name: "status", Value: "Status"},
 	{Name: "description", Value: "Description"},

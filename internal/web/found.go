@@ -21,7 +21,7 @@ type foundView struct {
 	Near   *nearby
 }
 
-// nearby is the position that the name of a source tells.
+// nearby is the position in the name of a source.
 type nearby struct {
 	RA, Dec float64
 	Href    string // of what is near it
@@ -79,8 +79,8 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	return s.page(w, r, "found", view)
 }
 
-// onTheSky gives the circle that a text tells. Whole numbers may as well be words, and the
-// name of a source is that first.
+// onTheSky reads a circle from a text. It takes neither whole numbers, which may be words,
+// nor the position in the name of a source, which is a name first.
 func onTheSky(text string) (sky.Cone, bool) {
 	if _, _, named := sky.PositionInName(text); named || !strings.ContainsAny(text, ".:") {
 		return sky.Cone{}, false

@@ -85,8 +85,8 @@ func (x *callIndex) layout(by string) *layout {
 	return l
 }
 
-// time places the calls in time. One without times stands where the one before it
-// began, or the one behind it; if none has any, where it was recorded.
+// time places the calls in time. One without times is placed where the one before it
+// began, or the one after it; if no call has times, when it was recorded.
 func (l *layout) time(calls []indexedCall) {
 	known := slices.IndexFunc(calls, func(c indexedCall) bool { return c.begin != noTime })
 	for i := range calls {
@@ -195,7 +195,7 @@ func (l *layout) look(calls []indexedCall) {
 }
 
 // span returns how long calls take together, the longest time between two of them,
-// and the number of the call behind it.
+// and the number of the call after it.
 func (l *layout) span(order []int32) (span, longest oda.Instant, at int) {
 	end := l.places[order[0]].end
 	for n, i := range order {

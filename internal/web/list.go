@@ -22,7 +22,7 @@ type listView struct {
 	First   string // address of the first page, empty on it
 	Next    string // of the next page, empty on the last
 	Partial bool   // the search has not looked at everything yet
-	Damage  string // why what comes next cannot be shown; the next page begins behind it
+	Damage  string // why what comes next cannot be shown; the next page begins after it
 	Empty   bool   // there is nothing of this kind at all
 	Loosen  []chip // filters without which something is found
 	Barren  []chip // or else those that find nothing even alone
@@ -105,8 +105,8 @@ func (s *Site) fillList(ctx context.Context, view *listView, q search.Search, pa
 	return nil
 }
 
-// passable says what is damaged, if a search has failed because of it and can go on
-// behind it: one entity must not hide the others.
+// passable says what is damaged, if a search failed because of it and can go on after it:
+// one entity must not hide the others.
 func (s *Site) passable(page *search.Page, err error) string {
 	e, ok := errors.AsType[*oda.Error](err)
 	if !ok || e.Code != oda.DamagedText || page == nil || page.Next == "" {
@@ -122,9 +122,9 @@ const (
 	loosenWords = 6
 )
 
-// loosen finds out which filter left nothing: those without which the others find
-// something, and of several words each one. If there is none, barren are those that
-// find nothing even alone. It is a hint, and not needed.
+// loosen finds the filters, or single words, without which the others would find
+// something. If there are none, barren are those that find nothing even alone. This is
+// only a hint.
 func (s *Site) loosen(ctx context.Context, kind oda.Kind, chips []chip) (without, barren []chip) {
 	ctx, cancel := context.WithTimeout(ctx, loosenTime)
 	defer cancel()
@@ -144,7 +144,7 @@ func (s *Site) loosen(ctx context.Context, kind oda.Kind, chips []chip) (without
 	return nil, barren
 }
 
-// finds reports whether a search finds anything, if that is soon known.
+// finds reports whether a search finds anything, if that is known in time.
 func (s *Site) finds(ctx context.Context, kind oda.Kind, params url.Values) (found, sure bool) {
 	q, err := search.Parse(kind, params)
 	if err != nil {
@@ -170,8 +170,8 @@ func wordsOf(kind oda.Kind, chips []chip) (each []chip) {
 	return each
 }
 
-// rows are the entities with what is shown of them besides: the name of the
-// SBDefinition, where they have none of their own, and the calls of blocks.
+// rows are the entities with what else is shown of them: the name of the SBDefinition,
+// if they have none of their own, and the calls of blocks.
 func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
 	rows := make([]row, len(items))
 	entities := make([]*oda.Found, len(items))

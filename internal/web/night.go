@@ -159,8 +159,7 @@ func (s *Site) fillNight(ctx context.Context, view *nightView) error {
 	return nil
 }
 
-// showShare writes how many of all there are, in per cent. It says all or none only where
-// that is so, however few are missing.
+// showShare writes a share in per cent. It says all or none only if that is exactly so.
 func showShare(n, all int64) string {
 	percent := 100 * float64(n) / float64(all)
 	switch {
@@ -265,7 +264,7 @@ func (v *nightView) fillFailing() {
 		row.More = len(blocks) < len(row.Blocks)
 		for _, id := range blocks {
 			params := url.Values{"calls": {"failed"}}
-			// A name that the report has cut is that of no call.
+			// No call has a name that the report has cut.
 			if row.Request != "" && !strings.HasSuffix(row.Request, "…") {
 				params.Set("function", keptName(row.Request))
 			}

@@ -20,7 +20,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 // handler answers with a page, or returns an error before it has written anything.
 type handler = func(w http.ResponseWriter, r *http.Request) error
 
-// Pages are the pages beside the interface, by their paths below the base path.
+// Pages are the pages outside the interface, by their paths below the base path.
 // Each answers GET.
 func (s *Site) Pages() map[string]handler {
 	pages := map[string]handler{
@@ -40,7 +40,7 @@ func (s *Site) Pages() map[string]handler {
 	return pages
 }
 
-// frame is what every page has: where it is, and the ways from there.
+// frame is what every page has: its place, and links to others.
 type frame struct {
 	Root    string // the relative path to the base, such as ../
 	Title   string
@@ -125,7 +125,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request, name string, view an
 	if err != nil {
 		return err
 	}
-	// What the page was made from is not needed any more.
+	// The view is not needed any more.
 	if err := oda.RoomIn(r.Context()).Keep(r.Context(), int64(len(text))); err != nil {
 		return err
 	}

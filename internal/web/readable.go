@@ -56,8 +56,8 @@ func escaped(text string) (char rune, size int) {
 	return unicode.ReplacementChar, 6
 }
 
-// unmasked writes the characters that turn the direction of the text behind them as their
-// numbers: they can make a text look like another, beyond its own end.
+// unmasked writes characters that turn the direction of the text after them as numbers:
+// they can make a text, and what follows it, look like another.
 func unmasked(text string) string {
 	if strings.IndexByte(text, firstTurning) < 0 {
 		return text

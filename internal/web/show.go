@@ -99,8 +99,8 @@ func showSize(n int64) string {
 	return strconv.FormatFloat(size, 'f', 1, 64) + " " + units[0]
 }
 
-// countTargets writes how many targets there are besides those that are shown. A summary
-// does not have all of a document with very many.
+// countTargets writes how many targets are not shown. The summary of a document with very
+// many does not have them all.
 func countTargets(all []oda.Target, shown int) string {
 	n := thousands(int64(len(all) - shown))
 	if len(all) == oda.MaxTargets {
@@ -191,8 +191,8 @@ func endings(name string) iter.Seq[string] {
 	}
 }
 
-// parts writes the name of a function so that a narrow column breaks it between its
-// parts, and not within one.
+// parts writes the name of a function so that a narrow column breaks it only between its
+// parts.
 func parts(name string) template.HTML {
 	escaped := template.HTMLEscapeString(name)
 	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped

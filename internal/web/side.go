@@ -35,8 +35,8 @@ type named struct {
 	version string   // empty if it is not said
 }
 
-// readSide reads what a person wrote: an identifier, with its collection before it
-// and a version behind it if need be, @ and a version, or the address of a page.
+// readSide reads what a person wrote: an identifier, perhaps with its collection before
+// it and a version after it; @ and a version; or the address of a page.
 func readSide(text string) named {
 	var n named
 	parts, params, _ := readAddress(text)
@@ -109,7 +109,7 @@ func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, err
 	return one, err
 }
 
-// entitle gives a side the name of what was found.
+// entitle gives a side the name of the entity.
 func (s *Site) entitle(ctx context.Context, one *side, found *oda.Found) error {
 	titles, err := s.titles(ctx, []*oda.Found{found})
 	if err == nil {
@@ -118,8 +118,8 @@ func (s *Site) entitle(ctx context.Context, one *side, found *oda.Found) error {
 	return err
 }
 
-// sideEntity reads a side that is compared. An older version may have another name than the
-// current one, which is known only now.
+// sideEntity reads a side that is compared, and its name: an older version may have had
+// another one.
 func (s *Site) sideEntity(ctx context.Context, one *side) (*oda.Entity, error) {
 	e, err := s.cfg.Archive.Version(ctx, one.Ref, one.Metadata.Version)
 	if err != nil || one.Current {
@@ -135,13 +135,13 @@ func (s *Site) sideEntity(ctx context.Context, one *side) (*oda.Entity, error) {
 // Address names the state that the page shows in a comparison.
 func (v *entityView) Address() string { return sideAddress(v.Ref, v.Metadata.Version) }
 
-// CompareHref is the address of what changed in a version.
+// CompareHref shows what changed in a version.
 func (v *entityView) CompareHref(version int64) string {
 	return v.Root + "compare" + question(url.Values{"from": {sideAddress(v.Ref, version-1)}, "to": {sideAddress(v.Ref, version)}})
 }
 
-// CallsHref is the address of what the calls of the version that the page shows have
-// different from those of the current one.
+// CallsHref compares the calls of the version that the page shows with those of the
+// current one.
 func (v *entityView) CallsHref() string {
 	return v.Root + "compare" + question(url.Values{"from": {v.Address()}, "to": {sideAddress(v.Ref, v.Current)}, "what": {"calls"}})
 }

@@ -141,7 +141,7 @@ func (s *Site) begin(w http.ResponseWriter, r *http.Request, c *auth.Caller, dig
 	return nil
 }
 
-// toMost bounds the address that a person comes back to: it is kept in a cookie.
+// toMost bounds the address that a person returns to, which is kept in a cookie.
 const toMost = 1500
 
 // here returns the way to a page of this archive from one directly below the base
@@ -186,8 +186,8 @@ type signedOutView struct {
 	Still           string // who is signed in, empty if nobody is
 }
 
-// signedOut serves the page after signing out. Who comes to it otherwise is still signed
-// in, and finds the button there.
+// signedOut serves the page after signing out. Somebody who is still signed in finds the
+// button there.
 func (s *Site) signedOut(w http.ResponseWriter, r *http.Request) error {
 	view := signedOutView{frame: s.newFrame(r, "Signed out", "")}
 	if c, ok, err := s.cfg.SignIn.Sessions.Caller(r); ok && err == nil {

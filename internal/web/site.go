@@ -49,7 +49,7 @@ type Config struct {
 	Version string
 	// Engine is the name of the storage engine, for the footer.
 	Engine string
-	// Logger reports what fails beside requests. If nil, nothing is logged.
+	// Logger reports what fails outside of requests. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 

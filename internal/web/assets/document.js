@@ -96,7 +96,7 @@
     box.hidden = false;
   }
 
-  // The document is copied as it is stored: to write its numbers anew would change
+  // The document is copied as it is stored: to write its numbers again would change
   // them.
   for (const button of document.querySelectorAll("button[data-from]")) {
     button.hidden = false;

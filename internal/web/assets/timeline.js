@@ -23,7 +23,7 @@ let data = null; // what the archive sent last
 let from = 0, to = 1; // the part of the time that is shown
 let whole = true; // everything is shown, also what comes later
 let selected = null; // the call in the panel: { call, begin, end }
-let freshAfter = Infinity, freshSince = 0; // calls behind this sequence have just come
+let freshAfter = Infinity, freshSince = 0; // calls after this sequence have just come
 let colours = {};
 let rows = []; // of each lane: { top, height }
 let width = 0, gutter = 0;
@@ -228,7 +228,7 @@ function options() {
   select.value = chosen;
 }
 
-// Lanes: names beside the bars, or above them where there is little room.
+// Lanes: names next to the bars, or above them where there is little room.
 
 function arrange() {
   const narrow = lanes.clientWidth < 640;
@@ -292,7 +292,7 @@ function readStyle() {
   colours.font = `${11.5 * unit}px ${style.fontFamily}`;
 }
 
-// Drawing. Everything that is seen is drawn anew, once per frame at most.
+// Drawing. Everything in sight is drawn again, at most once per frame.
 
 let drawing = false;
 function draw() {
@@ -475,7 +475,7 @@ function label(c, bar, left, wide, top) {
   c.fillText(c.measureText(long).width <= room ? long : fit(c, name, room), begin, top + ROWHEIGHT / 2);
 }
 
-// A short call has its name beside it, if nothing else is there.
+// A short call has its name next to it, if nothing else is there.
 function labelBeside(c, bar, next, right, top) {
   const end = next && next[LANE] === bar[LANE] && next[ROW] === bar[ROW] ? x(data.begin + next[BEGIN]) : width;
   if (end - right < 40) return;
@@ -898,7 +898,7 @@ async function renewAround(call) {
   if (links && selected?.call === call) renewPart(panel.querySelector("nav"), [...links.children]);
 }
 
-// renewTable asks for the table anew, or for the rows behind a call.
+// renewTable asks for the table again, or for the rows after a call.
 async function renewTable(after = 0) {
   const wanted = view(); // so that the links of the table keep it
   const chosen = filters;
