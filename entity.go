@@ -41,7 +41,7 @@ func (e *Entity) Render(most int) error {
 	var b bytes.Buffer
 	b.Grow(len(e.Body.Text) + 256)
 	err := e.Body.WriteTo(&countingWriter{w: &b, most: int64(most) + 1}, e.Metadata, e.Records)
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errLongEnough) {
 		return nil
 	}
 	if err != nil {
@@ -68,14 +68,14 @@ func (e *Entity) AtLeast(n int) (int, error) {
 		return min(known, n), nil
 	}
 	c := countingWriter{w: io.Discard, most: int64(n)}
-	if err := e.Body.WriteTo(&c, e.Metadata, e.Records); err != nil && !errors.Is(err, errEnough) {
+	if err := e.Body.WriteTo(&c, e.Metadata, e.Records); err != nil && !errors.Is(err, errLongEnough) {
 		return 0, err
 	}
 	return min(int(c.n), n), nil
 }
 
-// errEnough stops AtLeast and Render once the document has reached the size in question.
-var errEnough = errors.New("the document is large enough")
+// errLongEnough stops AtLeast and Render once the document has reached the size in question.
+var errLongEnough = errors.New("the document is large enough")
 
 // Rendered returns the document if Render has been called, else nil.
 func (e *Entity) Rendered() []byte { return e.rendered }
@@ -90,7 +90,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
 	if err == nil && c.most > 0 && c.n >= c.most {
-		err = errEnough
+		err = errLongEnough
 	}
 	return n, err
 }

@@ -80,9 +80,9 @@ var rooms = map[string][]string{
 	"oda/sky":                     {},
 }
 
-// alone lists the packages that may import nothing but the standard library and
+// standardOnly lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var alone = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/provenance", "oda/night", "oda/search"}
+var standardOnly = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/provenance", "oda/night", "oda/search"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 
@@ -169,7 +169,7 @@ func broken(g graph, from, to string) string {
 	switch {
 	case own(to) && !slices.Contains(rooms[from], to):
 		return "rooms does not allow it"
-	case !own(to) && !g[to].Standard && slices.Contains(alone, from):
+	case !own(to) && !g[to].Standard && slices.Contains(standardOnly, from):
 		return "it may import only the standard library"
 	}
 	return ""

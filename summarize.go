@@ -32,7 +32,7 @@ func (a *about) label() string {
 // summarizer makes a summary from the notes of a document.
 type summarizer struct {
 	*Extract
-	objects []about // by place; the document comes first
+	objects []about // by container; the document comes first
 	title   string
 	refs    [ofOBRef + 1]string // the references at the top level, by field
 	version int64               // of the SBDefinition that the document refers to
@@ -46,7 +46,7 @@ func (x *Extract) summarize() Summary {
 	if x.root < 0 {
 		return Summary{}
 	}
-	s := &summarizer{Extract: x, objects: make([]about, len(x.Places)-int(x.root))}
+	s := &summarizer{Extract: x, objects: make([]about, len(x.Containers)-int(x.root))}
 	values := x.values()
 	for i := range x.Notes.Notes {
 		if n := &x.Notes.Notes[i]; x.counts(n) {
@@ -166,7 +166,7 @@ func (s *summarizer) take(n *rawjson.Note, value string) {
 	case ofSBDIDs:
 		group := s.group(n)
 		field := "obs_blocks/"
-		if s.Places[group.In].Of == ofObsProgrammes {
+		if s.Containers[group.In].Of == ofObsProgrammes {
 			field = "obs_programmes/"
 		}
 		field += strconv.Itoa(int(group.Index)) + "/sbd_ids/" + strconv.Itoa(int(n.Index))
@@ -261,7 +261,7 @@ func (s *summarizer) targets() {
 			return
 		}
 		name := o.label()
-		for p := s.Places[int(s.root)+i].In; name == "" && p >= s.root; p = s.Places[p].In {
+		for p := s.Containers[int(s.root)+i].In; name == "" && p >= s.root; p = s.Containers[p].In {
 			name = s.objects[p-s.root].label()
 		}
 		s.summary.Targets = append(s.summary.Targets, Target{Name: words.Cut(name, maxName), RA: o.ra, Dec: o.dec})

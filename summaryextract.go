@@ -18,7 +18,7 @@ type Extract struct {
 	kind Kind
 	text []byte
 	rawjson.Notes
-	root int32 // the place of the document; -1 if nothing was noted
+	root int32 // the container of the document; -1 if nothing was noted
 	hash int64
 }
 
@@ -75,17 +75,17 @@ func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Ex
 	last, _ := slices.BinarySearchFunc(notes.Notes, end, before)
 	if x.Notes.Notes = notes.Notes[first:last]; first < last {
 		x.root = notes.Notes[first].In
-		for int(x.Places[x.root].Start) != start {
-			x.root = x.Places[x.root].In
+		for int(x.Containers[x.root].Start) != start {
+			x.root = x.Containers[x.root].In
 		}
-		// The places of a document are adjacent, its own first.
-		x.Places = x.Places[:x.lastPlace()+1]
+		// The containers of a document are adjacent, its own first.
+		x.Containers = x.Containers[:x.lastContainer()+1]
 	}
 	x.hash = x.digest()
 	return x
 }
 
-func (x *Extract) lastPlace() int32 {
+func (x *Extract) lastContainer() int32 {
 	last := x.root
 	for _, n := range x.Notes.Notes {
 		last = max(last, n.In)
@@ -138,7 +138,7 @@ func (x *Extract) digest() int64 {
 		all = append(all, 0) // occurs in no value
 	}
 	if x.root >= 0 {
-		for _, p := range x.Places[x.root+1:] {
+		for _, p := range x.Containers[x.root+1:] {
 			all = binary.AppendVarint(all, int64(p.In-x.root))
 			all = binary.AppendVarint(all, int64(p.Index))
 			if p.Of == ofObsProgrammes {
@@ -176,16 +176,16 @@ func (x *Extract) counts(n *rawjson.Note) bool {
 
 // group returns the object whose list of SBDefinitions the note is in: one of the
 // obs_blocks or obs_programmes of a Project. It returns nil for any other note.
-func (x *Extract) group(n *rawjson.Note) *rawjson.Place {
-	list := &x.Places[n.In]
+func (x *Extract) group(n *rawjson.Note) *rawjson.Container {
+	list := &x.Containers[n.In]
 	if n.Index < 0 || list.Index >= 0 || list.In < 0 {
 		return nil
 	}
-	object := &x.Places[list.In]
+	object := &x.Containers[list.In]
 	if object.Index < 0 || object.In < 0 {
 		return nil
 	}
-	groups := &x.Places[object.In]
+	groups := &x.Containers[object.In]
 	if groups.In != x.root || groups.Of != ofObsBlocks && groups.Of != ofObsProgrammes {
 		return nil
 	}

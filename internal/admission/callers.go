@@ -33,11 +33,11 @@ type Callers struct {
 
 	mu     sync.Mutex
 	byName map[string]*list.Element
-	recent list.List // of *Place, most recent first
+	recent list.List // of *Caller, most recent first
 }
 
-// Place is one caller among those that are known.
-type Place struct {
+// Caller is one caller among those that are known.
+type Caller struct {
 	name    string
 	rate    *rate.Limiter
 	working int
@@ -53,10 +53,10 @@ func NewCallers(limits Limits) *Callers {
 
 // Enter lets a caller do one more thing, which must Leave. Otherwise it returns an
 // error and how long the caller should wait.
-func (c *Callers) Enter(name string, now time.Time) (*Place, time.Duration, error) {
+func (c *Callers) Enter(name string, now time.Time) (*Caller, time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.place(name)
+	p := c.caller(name)
 	if c.limits.Concurrent > 0 && p.working >= c.limits.Concurrent {
 		return nil, time.Second, oda.Errorf(oda.RateLimited, "%d requests of yours are in progress, which is the limit for one caller. "+
 			"Nothing was done for this one. Wait until one of them has ended, and try again.", p.working)
@@ -74,22 +74,22 @@ func (c *Callers) Enter(name string, now time.Time) (*Place, time.Duration, erro
 }
 
 // Leave ends what a caller did.
-func (c *Callers) Leave(p *Place) {
+func (c *Callers) Leave(p *Caller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.working--
 }
 
-// place returns the place of a caller. The mutex is held.
-func (c *Callers) place(name string) *Place {
+// caller returns a caller. The mutex is held.
+func (c *Callers) caller(name string) *Caller {
 	if e := c.byName[name]; e != nil {
 		c.recent.MoveToFront(e)
-		return e.Value.(*Place)
+		return e.Value.(*Caller)
 	}
 	if len(c.byName) >= callersMost {
 		c.forget()
 	}
-	p := &Place{name: name}
+	p := &Caller{name: name}
 	if c.limits.Rate > 0 {
 		p.rate = rate.NewLimiter(rate.Limit(c.limits.Rate), c.burst)
 	}
@@ -100,7 +100,7 @@ func (c *Callers) place(name string) *Place {
 // forget forgets the caller who called least recently and has nothing in progress.
 func (c *Callers) forget() {
 	for e := c.recent.Back(); e != nil; e = e.Prev() {
-		if p := e.Value.(*Place); p.working == 0 {
+		if p := e.Value.(*Caller); p.working == 0 {
 			c.recent.Remove(e)
 			delete(c.byName, p.name)
 			return

@@ -65,7 +65,7 @@ func export(t *testing.T, database string, scope oda.Scope) ([]byte, error) {
 func imported(t *testing.T, database string, sources ...string) (aside []string) {
 	t.Helper()
 	report := moving.NewReport(nil, func(s moving.SetAside) {
-		aside = append(aside, fmt.Sprintf("%s %s version %d: %s", s.Place, s.ID, s.Version, s.Reason))
+		aside = append(aside, fmt.Sprintf("%s %s version %d: %s", s.Origin, s.ID, s.Version, s.Reason))
 	})
 	if err := app.Preserve(t.Context(), database, sources, maxBody, report, quiet); err != nil {
 		t.Fatal(err)

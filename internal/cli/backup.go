@@ -167,7 +167,7 @@ func writeFresh(ctx context.Context, what, path, begins string, replace bool, wr
 	if err := spared(path); err != nil {
 		return err
 	}
-	file, err := files.CreateFresh(path, begins, replace)
+	file, err := files.Begin(path, begins, replace)
 	if err != nil {
 		return notWritten(ctx, what, path, err)
 	}

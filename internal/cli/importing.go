@@ -82,7 +82,7 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 				what = "note"
 			}
 			bar.clear()
-			fmt.Fprintln(to.err, visible(fmt.Sprintf("%s: %s: %s%s", what, s.Place, about(s), s.Reason)))
+			fmt.Fprintln(to.err, visible(fmt.Sprintf("%s: %s: %s%s", what, s.Origin, about(s), s.Reason)))
 		}
 	})
 	report.Path = i.Report
@@ -127,11 +127,11 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 
 // beginReport begins a report. It appears under its name at the end of the import, and
 // replaces the report of an earlier one, but no other file.
-func beginReport(path string) (*files.Fresh, error) {
+func beginReport(path string) (*files.Pending, error) {
 	if err := spared(path); err != nil {
 		return nil, err
 	}
-	f, err := files.CreateFresh(path, moving.ReportBegin, isReport(path))
+	f, err := files.Begin(path, moving.ReportBegin, isReport(path))
 	if errors.Is(err, files.ErrExists) || errors.Is(err, files.ErrNotFile) {
 		return nil, &failure{exitFailed, fmt.Sprintf("%s exists already, and is not the report of an import; choose another name for --report", path)}
 	}

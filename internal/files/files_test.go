@@ -113,15 +113,15 @@ func TestAFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestAFreshFileAppearsAsAWhole(t *testing.T) {
+func TestAPendingFileAppearsAsAWhole(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path+".part", []byte("left by a process that was killed, and longer"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	begin := func(replace bool) *Fresh {
+	begin := func(replace bool) *Pending {
 		t.Helper()
-		f, err := CreateFresh(path, "left by", replace)
+		f, err := Begin(path, "left by", replace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,14 +130,14 @@ func TestAFreshFileAppearsAsAWhole(t *testing.T) {
 		}
 		return f
 	}
-	if _, err := CreateFresh(path, "another file", false); !errors.Is(err, ErrInTheWay) {
+	if _, err := Begin(path, "another file", false); !errors.Is(err, ErrInTheWay) {
 		t.Errorf("a file that nobody has left gives %v", err)
 	}
 	f := begin(false)
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is there before it is complete (%v)", err)
 	}
-	if _, err := CreateFresh(path, "left by", false); !errors.Is(err, ErrLocked) {
+	if _, err := Begin(path, "left by", false); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second one at the same time gives %v", err)
 	}
 	if err := f.Commit(); err != nil {
@@ -148,7 +148,7 @@ func TestAFreshFileAppearsAsAWhole(t *testing.T) {
 	if string(content) != "left by nobody" || info.Mode() != 0o600 || errors.Join(err, statErr) != nil {
 		t.Errorf("it is %q, %v (%v)", content, info.Mode(), err)
 	}
-	if _, err := CreateFresh(path, "left by", false); !errors.Is(err, ErrExists) {
+	if _, err := Begin(path, "left by", false); !errors.Is(err, ErrExists) {
 		t.Errorf("a file that exists gives %v", err)
 	}
 	begin(true).Discard()
@@ -185,7 +185,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if f, err := CreateFresh(path, "prec", true); err == nil {
+			if f, err := Begin(path, "prec", true); err == nil {
 				if _, err := f.WriteString("new"); err != nil {
 					t.Error(err)
 				}

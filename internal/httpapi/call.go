@@ -32,11 +32,11 @@ type call struct {
 	merged    string // the address with single slashes, relative to the one that was sent; empty if they are the same
 	started   time.Time
 	requestID string
-	taken     int64            // bytes reserved from the budget
-	pass      admission.Pass   // while the archive works on the request
-	place     *admission.Place // of the caller; nil without limits
-	room      *room            // of the answer; nil while it is small
-	beside    int64            // bytes of a small answer that its connection counts
+	taken     int64             // bytes reserved from the budget
+	pass      admission.Pass    // while the archive works on the request
+	limited   *admission.Caller // nil without limits
+	room      *room             // of the answer; nil while it is small
+	beside    int64             // bytes of a small answer that its connection counts
 	status    int
 	sent      int64
 	failure   error
@@ -176,8 +176,8 @@ func (c *call) finish() {
 		}
 	}
 	c.pass.Leave()
-	if c.place != nil {
-		c.access.callers.Leave(c.place)
+	if c.limited != nil {
+		c.access.callers.Leave(c.limited)
 	}
 	c.endAudit()
 	c.api.inFlight.give(c.taken)

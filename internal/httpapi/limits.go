@@ -54,12 +54,12 @@ func (c *call) limit() error {
 	if c.access.callers == nil || c.probe {
 		return nil
 	}
-	place, wait, err := c.access.callers.Enter(c.callerName(), c.started)
+	limited, wait, err := c.access.callers.Enter(c.callerName(), c.started)
 	if err != nil {
 		c.head("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 		return err
 	}
-	c.place = place
+	c.limited = limited
 	return nil
 }
 

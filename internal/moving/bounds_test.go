@@ -150,7 +150,7 @@ func TestDocumentsInFilesAreBounded(t *testing.T) {
 			}
 			var got []string
 			report := NewReport(nil, func(s SetAside) {
-				got = append(got, strings.TrimPrefix(s.Place.String(), path)+": "+s.Reason)
+				got = append(got, strings.TrimPrefix(s.Origin.String(), path)+": "+s.Reason)
 			})
 			from := &files{most, report, func(f *found) error {
 				got = append(got, f.ID)

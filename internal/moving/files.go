@@ -57,7 +57,7 @@ func (r *files) source(ctx context.Context, path string) error {
 		return r.folder(ctx, path)
 	}
 	f, err := os.Open(path)
-	return r.file(ctx, f, err, found{Place: Place{File: path}})
+	return r.file(ctx, f, err, found{Origin: Origin{File: path}})
 }
 
 // folder hands over the documents in all files of a folder and its folders. It follows no
@@ -79,7 +79,7 @@ func (r *files) folder(ctx context.Context, path string) error {
 		case err == nil && entry.IsDir():
 			return nil
 		}
-		about := found{Place: Place{File: at}}
+		about := found{Origin: Origin{File: at}}
 		wanted := false
 		if err == nil {
 			wanted, err = isWanted(at, entry)

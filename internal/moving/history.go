@@ -17,7 +17,7 @@ import (
 
 // found is a document of a source, with what is known of it before it is read.
 type found struct {
-	Place
+	Origin
 	oda.Ref       // without a kind, its identifier tells; without an identifier, the document has it
 	version int64 // 0: the document has it
 	text    []byte
@@ -28,7 +28,7 @@ type found struct {
 
 // aside returns the document as one that is not imported.
 func (f *found) aside(reason string) SetAside {
-	return SetAside{Place: f.Place, Ref: f.Ref, Version: f.version, Reason: reason, Document: f.text}
+	return SetAside{Origin: f.Origin, Ref: f.Ref, Version: f.version, Reason: reason, Document: f.text}
 }
 
 // history is an entity as a source has it: the documents of its versions, in their
@@ -214,10 +214,10 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 			continue
 		}
 		if note != "" {
-			result.aside = append(result.aside, SetAside{Place: f.Place, Ref: h.Ref, Version: f.version, Reason: note, Changed: true})
+			result.aside = append(result.aside, SetAside{Origin: f.Origin, Ref: h.Ref, Version: f.version, Reason: note, Changed: true})
 		}
 		before.state, before.records = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}, list
-		result.entries = append(result.entries, placed{LogEntry: *e, place: f.Place, text: f.text})
+		result.entries = append(result.entries, placed{LogEntry: *e, origin: f.Origin, text: f.text})
 	}
 	return result, nil
 }

@@ -192,7 +192,7 @@ func loadAll(ctx context.Context, into Loader, file string, entries []placed, re
 // read returns how many documents and records were read for it: an export has a line for
 // each.
 func (p *placed) read() int64 {
-	if p.place.File != "" {
+	if p.origin.File != "" {
 		return 1
 	}
 	return p.Positions()
@@ -200,9 +200,9 @@ func (p *placed) read() int64 {
 
 // aside returns the entry as one that was set aside.
 func (p *placed) aside(file string, why error) SetAside {
-	s := SetAside{Place: p.place, Ref: p.Ref, Version: p.Version, Sequence: p.Sequence, Reason: why.Error(), Document: p.text}
+	s := SetAside{Origin: p.origin, Ref: p.Ref, Version: p.Version, Sequence: p.Sequence, Reason: why.Error(), Document: p.text}
 	if s.File == "" {
-		s.Place = Place{file, p.line}
+		s.Origin = Origin{file, p.line}
 	}
 	return s
 }

@@ -282,10 +282,10 @@ func (r *reader) manifest(text []byte) (*Manifest, error) {
 // placed is an entry with the line where it begins.
 type placed struct {
 	oda.LogEntry
-	line  int64
-	place Place  // if it was not a line of an export
-	text  []byte // the document as it was found there
-	fault error  // why it cannot be loaded
+	line   int64
+	origin Origin // if it was not a line of an export
+	text   []byte // the document as it was found there
+	fault  error  // why it cannot be loaded
 }
 
 // parse reads the entries of a batch.

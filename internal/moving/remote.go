@@ -282,7 +282,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}, func(h *history) error {
 		if h.refused != nil {
 			report.Read.Add(1)
-			return report.setAside(SetAside{Place: Place{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Version: int64(len(h.versions)), Reason: h.refused.Error(), Document: h.refused.text})
+			return report.setAside(SetAside{Origin: Origin{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Version: int64(len(h.versions)), Reason: h.refused.Error(), Document: h.refused.text})
 		}
 		report.Total.Add(int64(len(h.versions)) - 1)
 		return emit(h)
@@ -311,7 +311,7 @@ func (r *remote) list(ctx context.Context, kind oda.Kind, spool *spool, report *
 			return err
 		}
 		spooled = true
-		f := &found{Place: Place{File: r.shown(path)}, Ref: oda.Ref{Kind: kind}, text: one}
+		f := &found{Origin: Origin{File: r.shown(path)}, Ref: oda.Ref{Kind: kind}, text: one}
 		report.Total.Add(1)
 		err := identify(f)
 		if int64(len(one)) > r.maxDocument {
@@ -482,7 +482,7 @@ func (r *remote) document(ctx context.Context, ref oda.Ref, path string, version
 	if err != nil {
 		return found{}, err
 	}
-	f := found{Place: Place{File: r.shown(path)}, Ref: ref, text: text}
+	f := found{Origin: Origin{File: r.shown(path)}, Ref: ref, text: text}
 	if err := identify(&f); err != nil {
 		return f, &refusedError{http.StatusOK, err.Error(), text}
 	}

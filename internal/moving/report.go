@@ -12,22 +12,22 @@ import (
 	"oda"
 )
 
-// Place is where a document was found.
-type Place struct {
+// Origin is where a document was found.
+type Origin struct {
 	File string // a path or an address
 	Line int64  // 0: the file is one document
 }
 
-func (p Place) String() string {
-	if p.Line == 0 {
-		return p.File
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.File
 	}
-	return fmt.Sprintf("%s:%d", p.File, p.Line)
+	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
 // SetAside is a document or a record that was not imported, or not as it was.
 type SetAside struct {
-	Place
+	Origin
 	oda.Ref
 	Version  int64
 	Sequence int64
@@ -119,7 +119,7 @@ func (r *Report) setAside(all ...SetAside) error {
 			r.Aside.Add(1)
 		}
 		if r.unpacked != nil {
-			s.Place = r.unpacked.place(s.Ref, s.Version)
+			s.Origin = r.unpacked.origin(s.Ref, s.Version)
 		}
 		if r.tell(s); r.out == nil || r.failed != nil {
 			continue

@@ -184,7 +184,7 @@ func (d *skaDatabase) row(rows pgx.Rows, t skaTable, maxDocument int64) (f found
 	if err := rows.Scan(&row, &id, &version, &large, &info, &columns); err != nil {
 		return f, nil, err
 	}
-	f = found{Place: Place{File: d.shown + "/" + t.name[1], Line: row}, Ref: oda.Ref{Kind: t.kind}}
+	f = found{Origin: Origin{File: d.shown + "/" + t.name[1], Line: row}, Ref: oda.Ref{Kind: t.kind}}
 	if info != nil {
 		f.text = []byte(*info)
 	}

@@ -73,13 +73,13 @@ func (s *spool) close() { _ = s.file.Close() }
 
 // spoolHeader goes before each document in the spool.
 type spoolHeader struct {
-	Place
+	Origin
 	oda.Ref
 	Version int64
 }
 
 func (s *spool) add(f *found) error {
-	header, err := json.Marshal(spoolHeader{f.Place, f.Ref, f.version})
+	header, err := json.Marshal(spoolHeader{f.Origin, f.Ref, f.version})
 	if err != nil {
 		return err
 	}
@@ -205,5 +205,5 @@ func (s *spool) read(one spooled) (*found, error) {
 	if err := json.Unmarshal(head, &header); err != nil {
 		return nil, err
 	}
-	return &found{Place: header.Place, Ref: header.Ref, version: header.Version, text: document}, nil
+	return &found{Origin: header.Origin, Ref: header.Ref, version: header.Version, text: document}, nil
 }

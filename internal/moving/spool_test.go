@@ -32,7 +32,7 @@ func TestALongHistoryIsPreservedInParts(t *testing.T) {
 		}
 		defer spool.close()
 		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(versions) {
-			f := &found{Place: Place{"file", int64(i)}, Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}, version: int64(i + 1), text: []byte(documents[i])}
+			f := &found{Origin: Origin{"file", int64(i)}, Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}, version: int64(i + 1), text: []byte(documents[i])}
 			for range 1 + i%2 { // every other one is there twice
 				if err := spool.add(f); err != nil {
 					t.Fatal(err)

@@ -23,9 +23,9 @@ func placeOf(ref oda.Ref, version int64) uint64 {
 	}{ref, version})
 }
 
-// place returns the line of a version in the export. For the first one it reads the export
+// origin returns the line of a version in the export. For the first one it reads the export
 // once more: few are ever asked for.
-func (u *unpacked) place(ref oda.Ref, version int64) Place {
+func (u *unpacked) origin(ref oda.Ref, version int64) Origin {
 	if u.lines == nil {
 		u.lines = make(map[uint64]int64)
 		// If it cannot be read any more, the name of the file must do.
@@ -38,5 +38,5 @@ func (u *unpacked) place(ref oda.Ref, version int64) Place {
 			return nil
 		}, func(*placed) error { return nil })
 	}
-	return Place{u.export.sources[0], u.lines[placeOf(ref, version)]}
+	return Origin{u.export.sources[0], u.lines[placeOf(ref, version)]}
 }

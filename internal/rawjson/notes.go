@@ -22,25 +22,25 @@ type Watch func(key []byte) Interest
 // a list that is the value.
 type Note struct {
 	Start, End int32 // of the value in the text
-	In         int32 // index of the place that holds it
+	In         int32 // index of the container that holds it
 	Index      int32 // in a list; -1 in an object
 	Of         Interest
 	Kind       Kind
 }
 
-// Place is an object or list that holds notes, directly or further down. A place
-// comes before the places in it.
-type Place struct {
+// Container is an object or list that holds notes, directly or further down. A container
+// comes before those in it.
+type Container struct {
 	Start int32 // in the text
-	In    int32 // index of the place that holds it; -1 for the outermost
+	In    int32 // index of the container that holds it; -1 for the outermost
 	Index int32 // in a list; -1 in an object
 	Of    Interest
 }
 
 // Notes holds what a scan noted, in the order of the text.
 type Notes struct {
-	Notes  []Note
-	Places []Place
+	Notes      []Note
+	Containers []Container
 }
 
 // maxNotes is how many values of one interest are noted in one document. Members
@@ -62,7 +62,7 @@ func (s *Scanner) Watch(watch Watch) {
 
 // Size returns how many bytes of memory the notes take.
 func (n Notes) Size() int64 {
-	return int64(cap(n.Notes))*int64(unsafe.Sizeof(Note{})) + int64(cap(n.Places))*int64(unsafe.Sizeof(Place{}))
+	return int64(cap(n.Notes))*int64(unsafe.Sizeof(Note{})) + int64(cap(n.Containers))*int64(unsafe.Sizeof(Container{}))
 }
 
 // Notes returns what the scanner has noted.
@@ -107,29 +107,29 @@ func (s *Scanner) note(kind Kind, start int) {
 	if s.notes.Notes == nil {
 		// Roughly as many as there will be, so that memory is allocated once.
 		s.notes.Notes = make([]Note, 0, min(8+len(s.data)/128, 512))
-		s.notes.Places = make([]Place, 0, min(8+len(s.data)/128, 512))
+		s.notes.Containers = make([]Container, 0, min(8+len(s.data)/128, 512))
 	}
 	s.notes.Notes = append(s.notes.Notes, Note{
-		Start: int32(start), End: int32(s.pos), In: s.place(len(s.frames) - 1), Index: index, Of: f.of, Kind: kind,
+		Start: int32(start), End: int32(s.pos), In: s.container(len(s.frames) - 1), Index: index, Of: f.of, Kind: kind,
 	})
 }
 
-// place returns the index of the place of a frame. It adds one if there is none.
-func (s *Scanner) place(i int) int32 {
+// container returns the index of the container of a frame. It adds one if there is none.
+func (s *Scanner) container(i int) int32 {
 	f := &s.frames[i]
-	if f.place > 0 {
-		return f.place - 1
+	if f.container > 0 {
+		return f.container - 1
 	}
-	p := Place{Start: f.start, In: -1, Index: -1}
+	p := Container{Start: f.start, In: -1, Index: -1}
 	if i > 0 {
-		p.In = s.place(i - 1)
+		p.In = s.container(i - 1)
 		around := &s.frames[i-1]
 		p.Of = around.of
 		if around.array {
 			p.Index = int32(around.n - 1)
 		}
 	}
-	s.notes.Places = append(s.notes.Places, p)
-	f.place = int32(len(s.notes.Places))
-	return f.place - 1
+	s.notes.Containers = append(s.notes.Containers, p)
+	f.container = int32(len(s.notes.Containers))
+	return f.container - 1
 }

@@ -33,15 +33,15 @@ const manyKeys = 24
 
 // frame is an object or array that has begun and not yet ended.
 type frame struct {
-	array    bool
-	blind    bool     // nothing in it is noted
-	of       Interest // in the current member, or in all elements of a list
-	place    int32    // its number among the places, from 1; 0: none yet
-	start    int32
-	n        int    // members or elements begun
-	key      []byte // of the current member
-	keysBase int    // where this object's keys begin in Scanner.keys
-	set      map[string]struct{}
+	array     bool
+	blind     bool     // nothing in it is noted
+	of        Interest // in the current member, or in all elements of a list
+	container int32    // its number among the containers, from 1; 0: none yet
+	start     int32
+	n         int    // members or elements begun
+	key       []byte // of the current member
+	keysBase  int    // where this object's keys begin in Scanner.keys
+	set       map[string]struct{}
 }
 
 // Scanner walks over one document. Its methods must be called in the order of the

@@ -34,7 +34,7 @@ func sorted(places []oda.Place) []oda.Place {
 // everything returns a query for all entities of a kind.
 func everything(kind oda.Kind, order oda.Order) oda.Query { return oda.Query{Kind: kind, Order: order} }
 
-var errEnough = errors.New("enough")
+var errStopped = errors.New("stopped here")
 
 var listings = []scenario{
 	{"by user: equals, starts with, contains, case-sensitive and without wildcards", func(t *testing.T, d *desk) {
@@ -160,11 +160,11 @@ var listingsInside = []scenario{
 			n := 0
 			err := d.engine.List(d.ctx, everything(oda.SBDefinition, oda.ByCreation), func(string, oda.Instant) error {
 				if n++; n == stop {
-					return errEnough
+					return errStopped
 				}
 				return nil
 			})
-			if !errors.Is(err, errEnough) || n != stop {
+			if !errors.Is(err, errStopped) || n != stop {
 				t.Fatalf("got %v after %d", err, n)
 			}
 		}
@@ -173,9 +173,9 @@ var listingsInside = []scenario{
 		defer cancel()
 		err := d.engine.List(ctx, everything(oda.SBDefinition, oda.ByCreation), func(string, oda.Instant) error {
 			cancel()
-			return errEnough
+			return errStopped
 		})
-		if !errors.Is(err, errEnough) {
+		if !errors.Is(err, errStopped) {
 			t.Fatalf("got %v", err)
 		}
 		same(t, "the listing", len(d.list(everything(oda.SBDefinition, oda.ByCreation))), 10)

@@ -177,7 +177,7 @@ func (g *guesser) filter(add func(param string, holds func(*piece) bool)) {
 	case 4:
 		centre, radius := g.position(), pick(g, 0, 0.3, 15, 90, 180)
 		add(fmt.Sprintf("cone=%v,%v,%v", centre[0], centre[1], radius), func(p *piece) bool {
-			return slices.ContainsFunc(p.targets, func(t [2]float64) bool { return apart(centre, t) <= radius+1e-6 })
+			return slices.ContainsFunc(p.targets, func(t [2]float64) bool { return angleBetween(centre, t) <= radius+1e-6 })
 		})
 	case 5:
 		if len(g.all) == 0 {
@@ -218,8 +218,8 @@ func (p *piece) has(text string, isPrefix bool) bool {
 	return true
 }
 
-// apart is the angle between two positions, by the law of cosines.
-func apart(a, b [2]float64) float64 {
+// angleBetween is the angle between two positions, by the law of cosines.
+func angleBetween(a, b [2]float64) float64 {
 	rad := func(deg float64) float64 { return deg * math.Pi / 180 }
 	cos := math.Sin(rad(a[1]))*math.Sin(rad(b[1])) + math.Cos(rad(a[1]))*math.Cos(rad(b[1]))*math.Cos(rad(a[0]-b[0]))
 	return math.Acos(math.Max(-1, math.Min(1, cos))) * 180 / math.Pi

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Fresh is a file that appears under its name when it is complete and on disk. Until
+// Pending is a file that appears under its name when it is complete and on disk. Until
 // then it has the name with .part appended, and is locked, so that two processes do
 // not write the same one. What an interrupted process left is begun again.
-type Fresh struct {
+type Pending struct {
 	*os.File
 	path    string
 	replace bool
@@ -32,13 +32,13 @@ var (
 	ErrInTheWay = errors.New("another file is in the way") // under the name that it has until it is complete
 )
 
-// CreateFresh begins a file. If one exists that may not be replaced, the error is
+// Begin begins a file. If one exists that may not be replaced, the error is
 // ErrExists. An empty one, as mktemp makes it, may always be. Begins is how the content
 // begins: an unfinished file with such content is begun again, and any other is in the way.
 // Only the user may read it.
-func CreateFresh(path, begins string, replace bool) (*Fresh, error) {
+func Begin(path, begins string, replace bool) (*Pending, error) {
 	const mode = 0o600
-	f := &Fresh{path: path, replace: replace}
+	f := &Pending{path: path, replace: replace}
 	if err := f.mayAppear(); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func left(path, begins string) error {
 }
 
 // mayAppear returns an error if the file is in the way of another one.
-func (f *Fresh) mayAppear() error {
+func (f *Pending) mayAppear() error {
 	info, err := os.Lstat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -99,12 +99,12 @@ func (f *Fresh) mayAppear() error {
 }
 
 // Write adds to the file.
-func (f *Fresh) Write(p []byte) (int, error) {
+func (f *Pending) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	if f.dirty += int64(n); err != nil || f.dirty < syncEvery {
 		return n, err
 	}
-	if err := f.settle(); err != nil {
+	if err := f.awaitSync(); err != nil {
 		return n, err
 	}
 	f.dirty, f.synced = 0, make(chan error, 1)
@@ -112,8 +112,8 @@ func (f *Fresh) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// settle waits for the sync that goes on, if there is one.
-func (f *Fresh) settle() error {
+// awaitSync waits for the sync that goes on, if there is one.
+func (f *Pending) awaitSync() error {
 	if f.synced == nil {
 		return nil
 	}
@@ -123,10 +123,10 @@ func (f *Fresh) settle() error {
 }
 
 // Commit syncs the file and gives it its name. If that fails, nothing is left.
-func (f *Fresh) Commit() error {
+func (f *Pending) Commit() error {
 	err := f.mayAppear()
 	if err == nil {
-		err = f.settle()
+		err = f.awaitSync()
 	}
 	if err == nil {
 		err = f.Sync()
@@ -142,8 +142,8 @@ func (f *Fresh) Commit() error {
 }
 
 // Discard removes what was written.
-func (f *Fresh) Discard() {
-	_ = f.settle()          // its outcome does not matter any more
+func (f *Pending) Discard() {
+	_ = f.awaitSync()       // its outcome does not matter any more
 	_ = os.Remove(f.Name()) // before it is unlocked
 	_ = f.Close()
 }
