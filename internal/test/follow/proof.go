@@ -20,8 +20,7 @@ const (
 	cutBytes   = 32 << 10               // at most so many pass before a cut
 	progressIn = time.Minute            // within which everything must go on after a fault
 	patience   = 30 * time.Second
-	writePace  = 200 * time.Millisecond // followers have more to do than writers
-	lately     = 32                     // how many changes of a log are looked at for a new one
+	lately     = 32 // how many changes of a log are looked at for a new one
 )
 
 // proof is writers and followers of an archive. The followers reach it through
@@ -46,7 +45,7 @@ type proof struct {
 // begin starts writers and followers at servers.
 // The caller calls end.
 func begin(writeAt, followAt []string) (*proof, error) {
-	writers, err := load.Start(load.Options{Pace: writePace}, writeAt...)
+	writers, err := load.Start(load.Options{}, writeAt...)
 	if err != nil {
 		return nil, err
 	}
