@@ -16,8 +16,8 @@ type AnswerBounds struct {
 	Stuck time.Duration // after which a client that takes nothing is cut off if others wait
 }
 
-// moderate is the part of the room up to which an answer may use what larger ones leave
-// free. So it hardly ever waits for them.
+// An answer is moderate if it takes at most this part of the room. Larger ones leave an
+// eighth of the room free for moderate ones, so that these hardly ever wait.
 const moderate = 64
 
 // mostAnswersWaiting bounds how many answers wait for room.

@@ -18,7 +18,7 @@ type Limits struct {
 	Concurrent int     // requests and streams at once
 }
 
-// callersMost is how many callers are known at once. Of more, the one who called
+// callersMost is how many callers are known at once. If there are more, the one who called
 // least recently and has no request in progress is forgotten.
 const callersMost = 10_000
 
@@ -36,7 +36,7 @@ type Callers struct {
 	recent list.List // of *Caller, most recent first
 }
 
-// Caller is one caller among those that are known.
+// Caller is one of the callers that are known.
 type Caller struct {
 	name    string
 	rate    *rate.Limiter

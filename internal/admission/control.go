@@ -1,7 +1,7 @@
-// Package admission decides which requests the archive works on at once. Past
-// saturation those that it accepts keep their pace, and the rest are refused soon.
-// What is being recorded at a telescope is refused last. It also limits single
-// callers. It knows neither HTTP nor an engine.
+// Package admission decides how many requests the archive works on at once. When there
+// are too many, those that it accepts stay fast, and the rest are refused soon. Records
+// of a telescope are refused last. The package also limits single callers. It knows
+// neither HTTP nor an engine.
 package admission
 
 import (
@@ -68,7 +68,7 @@ func New() *Control {
 // pressedTime is how long others give way after records were slow or had to wait.
 const pressedTime = time.Second
 
-// Pass lets one request work. The zero Pass is that of a request that is not counted.
+// Pass lets one request work. A request that is not counted has the zero Pass.
 type Pass struct {
 	desk  *desk
 	since time.Duration // the epoch
@@ -126,5 +126,5 @@ func (c *Control) Stats() []Stats {
 }
 
 func errTooMuch() error {
-	return oda.Errorf(oda.Overloaded, "The archive has more to do than it can. Nothing was done for this request. Try again shortly.")
+	return oda.Errorf(oda.Overloaded, "The archive is too busy. Nothing was done for this request. Try again shortly.")
 }

@@ -13,19 +13,19 @@ const adjustTime = 100 * time.Millisecond
 // mostWaiting bounds how many wait.
 const mostWaiting = 4096
 
-// bounds are those of a class.
+// bounds are the bounds of a class.
 type bounds struct {
 	least, most int           // of the limit
 	work        time.Duration // that a request may take on average
 	wait        time.Duration // that one waits to be admitted
-	// Who came last is admitted first. If there are too many, those that are admitted
-	// have hardly waited; the others wait for a while and are refused.
+	// The last to come is admitted first. So when there are too many, those that are
+	// admitted have hardly waited. The others wait for a while and are refused.
 	lastFirst bool
 }
 
-// desk admits the requests of one class. How many work at once follows from how long
-// they take: a number that suits one machine is wrong for another, and for the same
-// one when others use it too.
+// desk admits the requests of one class. How many work at once depends on how long they
+// take: a number that suits one machine is wrong for another, or for the same one when
+// other programs use it too.
 type desk struct {
 	bounds
 	pressed func(time.Time) bool // whether others need the machine more
@@ -42,8 +42,8 @@ type desk struct {
 	refused int64
 }
 
-// start returns the limit as long as nothing is known about the work. It leaves room
-// for others beside those who wait for a lock.
+// start returns the limit as long as nothing is known about the work. It leaves room for
+// others when some wait for a lock.
 func (d *desk) start() int { return min(8*d.least, d.most) }
 
 func (d *desk) enter(ctx context.Context) error {

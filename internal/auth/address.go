@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Address returns where a request comes from. Behind a proxy that is believed, that
-// is the address which the proxy has added to X-Forwarded-For, and via is the
-// proxy's own. What the client itself has written there is not believed.
+// Address returns where a request comes from. If it comes through a proxy that
+// is believed, this is the address that the proxy has added to X-Forwarded-For, and via
+// is the address of the proxy. What the client itself has written there is not believed.
 func Address(r *http.Request, proxies []netip.Prefix) (from, via string) {
 	peer, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 type Config struct {
 	Tokens   string         // file with tokens
 	Proxies  []netip.Prefix // addresses whose X-Forwarded-User and X-Forwarded-Groups are believed
-	Bearers  []Way          // that judge bearer tokens other than those of the file
-	Sessions []Way          // that are asked last, if there are no headers to judge
+	Bearers  []Way          // for bearer tokens that are not in the file
+	Sessions []Way          // asked last, if there are no headers to judge
 	Insecure bool           // may be open on any address
 }
 

@@ -22,7 +22,7 @@ import (
 	"oda/internal/files"
 )
 
-// Prefix begins every token, so that scanners for secrets find it. Behind it are 26
+// Prefix begins every token, so that scanners for secrets find it. After it come 26
 // random characters and a checksum of 7, which lets them tell a token from a text
 // that only looks like one. All are of A-Z and 2-7.
 const Prefix = "oda_"

@@ -31,7 +31,7 @@ func (f *follower) leave() { f.hub.leave() }
 // ends the wait; then chunk returns neither.
 func (f *follower) chunk(ctx context.Context, beat <-chan time.Time) (found *chunk, inLog bool, err error) {
 	for {
-		c, moved, err := f.tail.behind(f.at)
+		c, moved, err := f.tail.after(f.at)
 		if err != nil || c != nil || moved == nil {
 			return c, c == nil, err
 		}

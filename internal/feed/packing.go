@@ -77,8 +77,8 @@ func (p *packing) end() []byte {
 }
 
 // checksum is what a gzip stream says about its text at the end: the CRC-32, and the
-// length modulo 2³². The checksum of a text follows from those of its parts, so that
-// not every follower's text must be summed up.
+// length modulo 2³². It is computed from the checksums of the parts of the text, which are
+// the same for all followers.
 type checksum struct {
 	crc, length uint32
 	shift       uint32 // x to the power of the number of bits; polynomials are bit-reversed
@@ -100,7 +100,7 @@ func (c checksum) then(next checksum) checksum {
 	return checksum{times(next.shift, c.crc) ^ next.crc, c.length + next.length, times(next.shift, c.shift)}
 }
 
-// times multiplies two polynomials modulo that of the CRC-32.
+// times multiplies two polynomials modulo the polynomial of the CRC-32.
 func times(a, b uint32) (product uint32) {
 	for ; a != 0; a <<= 1 {
 		if a>>31 != 0 {

@@ -46,9 +46,9 @@ type stream struct {
 	close  func()
 }
 
-// open sends the headers of the answer. It compresses what is sent to all if the
-// client accepts that; what is sent to one client alone is not worth the time. The
-// caller must close the stream. There is none for a request of only the headers.
+// open sends the headers of the answer. Frames for all clients are compressed if this one
+// accepts that; frames for one client alone are not worth the time. The caller must close
+// the stream. A request of only the headers has none.
 func (h *Hub) open(w http.ResponseWriter, r *http.Request, toAll bool) (*stream, error) {
 	pack := toAll && r.ProtoAtLeast(1, 1) && content.Negotiate(r.Header, content.Gzip) != nil
 	if pack {
@@ -219,7 +219,7 @@ func (s *stream) sendShared(f *frame) error {
 	if err := s.send(one.frame); err != nil {
 		return err
 	}
-	s.packed.sent(one) // not before: if the stream ends now, its end is that of what was sent
+	s.packed.sent(one) // not before: if the stream ends now, its checksum is for what was sent
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 	"oda"
 )
 
-// Bounds of the end of the log that is kept in memory, in changes. Followers that
-// are further behind read the log themselves.
+// Bounds of the end of the log that is kept in memory, in changes. Followers that have not
+// got that far read the log themselves.
 const (
 	tailMost  = 16_384
 	chunkMost = 1000
@@ -152,10 +152,10 @@ func (t *tail) position() oda.Position {
 	return t.last
 }
 
-// behind returns the chunk that has what comes after a position. At the end it
+// after returns the chunk that has what comes after a position. At the end it
 // returns a channel that is closed when there is more. If it returns neither, the
 // position is before the first chunk, and the log must be read.
-func (t *tail) behind(at oda.Position) (*chunk, <-chan struct{}, error) {
+func (t *tail) after(at oda.Position) (*chunk, <-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

@@ -40,10 +40,9 @@ type Bounds struct {
 // Page answers with a page, or returns an error before it has written anything.
 type Page = func(w http.ResponseWriter, r *http.Request) error
 
-// Pages serves the parts of the interface that are for people, and the pages
-// beside it.
+// Pages serves the parts of the interface that are for people, and the other pages.
 type Pages interface {
-	// Pages gives the pages beside the interface by their paths below the base
+	// Pages gives the pages outside the interface by their paths below the base
 	// path. Failed is the page about an error on one of them.
 	Pages() map[string]Page
 	Failed(w http.ResponseWriter, r *http.Request, e *oda.Error, status int, title, requestID string)

@@ -33,8 +33,8 @@ func (c *call) announce() error {
 	return nil
 }
 
-// announceSeveral does the same for the entities of a write, if it is of several. There
-// is a line for each also if the write is refused.
+// announceSeveral does the same for a write of several entities. Each has a line, even if
+// the write is refused.
 func (c *call) announceSeveral(documents []*oda.Document) error {
 	if c.audit == nil || len(documents) == 0 {
 		return nil

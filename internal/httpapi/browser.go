@@ -16,8 +16,8 @@ type crossOrigin struct {
 	any     bool // may read
 }
 
-// newCrossOrigin returns nil if there are none. Named origins may also write, as far
-// as protection is concerned.
+// newCrossOrigin returns nil if there are no origins. Pages of origins that are named may
+// also write.
 func newCrossOrigin(base string, origins []string, protection *http.CrossOriginProtection) (*crossOrigin, error) {
 	if len(origins) == 0 {
 		return nil, nil

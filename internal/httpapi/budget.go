@@ -9,8 +9,8 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// newBudget keeps a part for recording, if a body of the largest size still fits
-// beside it.
+// newBudget keeps a part for recording, if a body of the largest size still fits into
+// the rest.
 func newBudget(bounds Bounds) budget {
 	return budget{most: bounds.InFlight, spare: max(0, min(bounds.InFlight/8, bounds.InFlight-bounds.Body))}
 }

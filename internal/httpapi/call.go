@@ -36,7 +36,7 @@ type call struct {
 	pass      admission.Pass    // while the archive works on the request
 	limited   *admission.Caller // nil without limits
 	room      *room             // of the answer; nil while it is small
-	beside    int64             // bytes of a small answer that its connection counts
+	small     int64             // bytes of a small answer that its connection counts
 	status    int
 	sent      int64
 	failure   error

@@ -43,9 +43,9 @@ func (c *call) admit(rt *route) error {
 	return nil
 }
 
-// ownName reports whether a host that a request names can be this machine, and not one
-// that the page of a stranger made lead here: browsers take all that a name leads to for
-// the same site.
+// ownName reports whether the host that a request names can be this machine. A stranger
+// can make another name lead here, and browsers then take the archive for a part of the
+// stranger's site.
 func (a *API) ownName(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -69,11 +69,11 @@ func (c *call) createsOnly() bool {
 // X-Forwarded-User, because nobody knows better.
 func (c *call) namesUser() bool { return c.caller == nil || c.caller.Means == auth.Open }
 
-// telescopes returns those for which the caller may write, nil if any.
+// telescopes returns the telescopes for which the caller may write, nil if any.
 func (c *call) telescopes() *oda.Telescopes { return c.caller.Where(c.need) }
 
-// forPeople returns the request for the page about an error. It carries the caller,
-// if one is known, also where nobody needed to know.
+// forPeople returns the request for the page about an error. It carries the caller if one
+// is known, even if the request did not need one.
 func (c *call) forPeople() *http.Request {
 	if c.api.cfg.Gate.IsOpen() {
 		return c.r

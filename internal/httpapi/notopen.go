@@ -10,8 +10,7 @@ import (
 
 // NotOpen returns a handler for the time while the archive is being opened: the
 // server is alive, but not ready. Reason returns a part of a sentence. Page answers
-// browsers, and serves the files of that page: of these, the path value "file" is
-// the name.
+// browsers, and serves the files of that page, whose name is the path value "file".
 func NotOpen(cfg Config, reason func() string, page http.Handler) http.Handler {
 	a := &API{cfg: Config{BasePath: cfg.BasePath, Log: cfg.Log}}
 	a.access.Store(&access{})
@@ -43,8 +42,8 @@ func NotOpen(cfg Config, reason func() string, page http.Handler) http.Handler {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isPage reports whether a person may ask for a path below the base: the pages are
-// beside the interface and at its root.
+// isPage reports whether a path below the base may be a page: the pages are outside the
+// interface and at its root.
 func isPage(below string) bool {
 	switch below {
 	case "/api/v1/", "/api/v1/ui", "/api/v1/guide":

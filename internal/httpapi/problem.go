@@ -98,7 +98,7 @@ func (c *call) problem(err error) {
 	}
 	c.head("Cache-Control", "no-store")
 	// A person who must sign in to see a page of the interface is asked to there.
-	if c.besideTheInterface() || c.page && c.api.cfg.Pages != nil && e.Code == oda.Unauthenticated {
+	if c.wantsPage() || c.page && c.api.cfg.Pages != nil && e.Code == oda.Unauthenticated {
 		c.head("Vary", "Accept")
 		if content.Preferred(c.r.Header, problemType, htmlType) == htmlType {
 			c.api.cfg.Pages.Failed(c, c.forPeople(), e, kind.status, kind.title, c.requestID)
@@ -119,9 +119,9 @@ const (
 	htmlType    = "text/html"
 )
 
-// besideTheInterface reports whether the request is for a page, or for what
-// could be one.
-func (c *call) besideTheInterface() bool {
+// wantsPage reports whether the request is for a page, or for a path where one
+// could be.
+func (c *call) wantsPage() bool {
 	return c.api.cfg.Pages != nil && !strings.HasPrefix(c.r.URL.Path, c.api.cfg.BasePath+"/api/") && !c.probe
 }
 

@@ -167,8 +167,8 @@ func (c *call) entity(e *oda.Entity) error {
 	return c.sendError(err)
 }
 
-// rooms has buffers in which answers were put together. Those of HTTP/2 are not used
-// again: it may still be reading one when the client has given the answer up.
+// rooms has buffers in which answers are put together. HTTP/2 may still read one after the
+// client has given the answer up, so its buffers are not used again.
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // mostRoom bounds the buffers that are used again.
@@ -212,8 +212,8 @@ func static(contentType string, text []byte) handler {
 	}
 }
 
-// notModified answers that the client already has the current state. The tag must
-// be that of the whole answer, so its size matters for the encoding.
+// notModified answers that the client already has the current state. It has the tag of
+// the whole answer, which depends on the encoding and so on the size.
 func (c *call) notModified(e *oda.Entity) error {
 	encoding := c.encoding(compressFrom)
 	if encoding != nil {

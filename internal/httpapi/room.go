@@ -25,7 +25,7 @@ func (b *Bounds) answers() admission.AnswerBounds {
 }
 
 // smallAnswer is the size up to which an answer is not counted, because each connection
-// has only one of them at a time, or few (serving.Beside).
+// has only one of them at a time, or few (serving.AddSmall).
 const smallAnswer = oda.LargeText
 
 // streamRoom is roughly the memory of an answer that is sent while it is read, besides
@@ -64,7 +64,7 @@ func (w *workContext) Value(key any) any {
 	return w.r.Context().Value(key)
 }
 
-// work returns the context for work that counts the memory which it takes.
+// work returns the context for work that counts its memory.
 func (c *call) work() context.Context { return (*workContext)(c) }
 
 // Take implements oda.Room. While it waits, the archive works on other requests. An
@@ -117,15 +117,15 @@ func (c *call) held() int64 {
 }
 
 // hold takes room for an answer that is about to be sent. The answer to a write must not
-// fail any more; its memory is counted as that of a body.
+// fail any more; its memory was counted with the body.
 func (c *call) hold(bytes int) error {
 	switch {
 	case c.r.Method != http.MethodGet:
 		return nil
 	case bytes <= smallAnswer && c.r.ProtoMajor == 1:
 		return nil
-	case bytes <= smallAnswer && serving.Beside(c.r.Context(), int64(bytes)):
-		c.beside += int64(bytes)
+	case bytes <= smallAnswer && serving.AddSmall(c.r.Context(), int64(bytes)):
+		c.small += int64(bytes)
 		return nil
 	}
 	return c.Take(c.r.Context(), int64(bytes))
@@ -134,8 +134,8 @@ func (c *call) hold(bytes int) error {
 // leaveRoom gives everything back at the end of the call.
 func (c *call) leaveRoom() {
 	c.Give(c.held())
-	if c.beside > 0 {
-		serving.Beside(c.r.Context(), -c.beside)
+	if c.small > 0 {
+		serving.AddSmall(c.r.Context(), -c.small)
 	}
 }
 

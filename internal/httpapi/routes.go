@@ -187,7 +187,7 @@ func (a *API) register() error {
 	return bare
 }
 
-// registerPages sets up the pages beside the interface. With a slash at its end,
+// registerPages sets up the pages outside the interface. With a slash at its end,
 // the address of a list redirects to the list.
 func (a *API) registerPages(handle func(method, path string, rt route)) {
 	if a.cfg.Pages == nil {
@@ -206,8 +206,8 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 }
 
 // dispatch checks that the caller may do this and that the request matches the
-// description, and calls the handler. It answers with the error if there is one. The
-// writer is the call, which the mux passes on.
+// description, and calls the handler. If one of them fails, it answers with the error.
+// The writer is the call, which the mux passes on.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
@@ -218,7 +218,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	if c.merged != "" && rt.page && isRead(r) {
 		rt.handle = redirect(c.merged) // the links of a page are relative to its address
 	}
-	if c.besideTheInterface() || rt.page {
+	if c.wantsPage() || rt.page {
 		c.protectPage()
 	}
 	err := c.checkPlace()

@@ -31,8 +31,8 @@ func (a *API) search(c *call) error {
 		w := c.respond("application/json", "", held)
 		good, err := writeItems(c, w, q.Fields, page)
 		if fewer := max(good, 1); oda.CodeOf(err) == oda.DamagedText && !w.started && fewer < most {
-			// The page ends before a document that is damaged. If it is the first one, the
-			// answer is the problem, and leads on behind it.
+			// The page ends before a document that is damaged. If that is the first one, the
+			// answer is the problem, with a link to what comes after it.
 			most = fewer
 			continue
 		}

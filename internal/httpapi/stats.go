@@ -10,9 +10,8 @@ import (
 	"oda/internal/measure"
 )
 
-// otherRequests is the name under which everything is counted that is no operation
-// and no page: unknown paths, methods that a path does not have, requests that a
-// browser sends before a request.
+// otherRequests is the name for what is neither an operation nor a page: unknown paths,
+// methods that a path does not have, and what browsers ask before they send a request.
 const otherRequests = "other"
 
 // outcomes are the classes of a status, as they are counted.

@@ -30,7 +30,7 @@ var kindsOfFolders = func() map[string]oda.Kind {
 // isDocumentFile reports whether a file of a folder is read, by its name.
 func isDocumentFile(name string) bool {
 	return slices.Contains([]string{".json", ".ndjson", ".jsonl", ".oda"}, filepath.Ext(uncompressed(name))) &&
-		!strings.HasPrefix(name, "._") // what macOS keeps beside a file
+		!strings.HasPrefix(name, "._") // where macOS keeps what it knows about a file
 }
 
 // uncompressed returns a name without what says that the file is compressed, in lower
@@ -61,7 +61,7 @@ func (r *files) source(ctx context.Context, path string) error {
 }
 
 // folder hands over the documents in all files of a folder and its folders. It follows no
-// link in it, not even one that takes the place of a file or a folder meanwhile.
+// link in it, not even one that has just replaced a file or a folder.
 func (r *files) folder(ctx context.Context, path string) error {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -127,8 +127,8 @@ func isWanted(path string, entry fs.DirEntry) (bool, error) {
 	return is, nil
 }
 
-// openFile opens a file below a folder. If it is a pipe by now, it does not wait for
-// whoever writes into it.
+// openFile opens a file below a folder. If the file has become a pipe, openFile does not
+// wait for a writer.
 func openFile(root *os.Root, path string) (*os.File, error) {
 	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -187,8 +187,7 @@ func (r *files) file(ctx context.Context, f *os.File, failed error, about found)
 	return r.document(about, text)
 }
 
-// content returns what is in a file of documents, and what is to be closed after it was
-// read.
+// content returns what is in a file of documents, and what to close after reading.
 func (r *files) content(f *os.File) (in *bufio.Reader, content io.Closer, err error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -22,7 +22,8 @@ type found struct {
 	version int64 // 0: the document has it
 	text    []byte
 
-	// What a database says beside the document. It counts more than the metadata in it.
+	// What the other columns of a database say. It counts more than the metadata in the
+	// document.
 	meta *oda.Received
 }
 
@@ -31,8 +32,8 @@ func (f *found) aside(reason string) SetAside {
 	return SetAside{Origin: f.Origin, Ref: f.Ref, Version: f.version, Reason: reason, Document: f.text}
 }
 
-// history is an entity as a source has it: the documents of its versions, in their
-// order. Of two that are the same version, the later one counts.
+// history is an entity as a source has it: the documents of its versions, in order. If two
+// have the same version, the later one counts.
 type history struct {
 	oda.Ref
 	versions []found
@@ -152,9 +153,9 @@ func versionIn(metadata []byte) int64 {
 	return 0
 }
 
-// sort puts the versions in their order, and returns those that are there twice, to be set
-// aside: all but the last of each. One that is the same in every byte is left out, and
-// counted.
+// sort puts the versions in order. Of several documents with the same version it keeps the
+// last, and returns the others, which are set aside. If one has the same bytes as the next,
+// it is only counted.
 func (h *history) sort() (twice []SetAside, repeated int64) {
 	slices.SortStableFunc(h.versions, func(a, b found) int { return cmp.Compare(a.version, b.version) })
 	kept := h.versions[:0]
@@ -173,8 +174,8 @@ func (h *history) sort() (twice []SetAside, repeated int64) {
 	return twice, repeated
 }
 
-// twice says why a document is set aside that was stored as the same version as
-// another. What a database says beside it is nowhere else in the report.
+// twice says why a document is set aside: another one was stored as the same version. It
+// also says what the columns of a database say, which is nowhere else in the report.
 func (f *found) twice() string {
 	whose := ""
 	if m := f.meta; m != nil && m.Has&oda.FieldLastModifiedOn != 0 {
@@ -242,8 +243,8 @@ func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered)
 	}
 	list := engine.List(d.Records)
 	if f.Kind == oda.ExecutionBlock {
-		// Its source may have got other records since it was imported, under the same
-		// version and time.
+		// Since the first import, the block may have got other records in its source,
+		// under the same version and time.
 		var digests []byte
 		for _, r := range list {
 			digests = append(digests, r.Digest[:]...)
@@ -298,8 +299,8 @@ func withUsers(m, before oda.Metadata) (_ oda.Metadata, note string) {
 	return m, strings.Join(notes, "; and ")
 }
 
-// following returns metadata as it can follow that of the version before. A note says
-// what could not be kept.
+// following returns metadata that can follow the metadata of the version before. A note
+// says what could not be kept.
 func following(m, before oda.Metadata) (_ oda.Metadata, note string) {
 	if m.Version == 1 && m.LastModifiedOn == m.CreatedOn && m.LastModifiedBy != m.CreatedBy {
 		m.LastModifiedOn++

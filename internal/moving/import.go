@@ -14,8 +14,8 @@ import (
 )
 
 // Preserve brings sources into an archive as they were: versions, users and times are
-// kept. A source is an export, a file or a folder of documents, the address of a
-// running archive, or that of a database of ska-db-oda. Documents of more than maxDocument
+// kept. A source is an export, a file or a folder of documents, or the address of a
+// running archive or of a database of ska-db-oda. Documents of more than maxDocument
 // bytes are set aside.
 func Preserve(ctx context.Context, sources []string, maxDocument int64, into Loader, report *Report) error {
 	groups, err := grouped(ctx, sources, maxDocument)
@@ -39,8 +39,8 @@ func Preserve(ctx context.Context, sources []string, maxDocument int64, into Loa
 // its metadata.
 const addedBytes = 4 << 10
 
-// Unpack brings an export into an archive for reading, which takes every document that a
-// line can have. It returns how many versions and records that archive has not taken.
+// Unpack loads an export into an archive that is only read. That archive takes documents of
+// any size that a line can have. Unpack returns how many versions and records it refused.
 func Unpack(ctx context.Context, export string, maxDocument int64, into Loader) (aside int64, err error) {
 	groups, err := grouped(ctx, []string{export}, maxDocument)
 	if err != nil {
@@ -106,7 +106,7 @@ func preserve(ctx context.Context, g *group, into Loader, report *Report) error 
 	}
 	l := &loads{ctx: ctx, into: into, source: g.sources[0], report: report}
 	g.inParts = true
-	err = pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*history) error) error {
+	err = pipeline(ctx, preparers(), func(ctx context.Context, hand func(*history) error) error {
 		return histories(ctx, g, nil, client.EnvironmentToken, report, hand)
 	}, func(h *history) (*preserved, error) {
 		if h.parts != nil {
@@ -131,9 +131,8 @@ func preserve(ctx context.Context, g *group, into Loader, report *Report) error 
 
 // Store stores the documents of sources as new ones: through the interface of an
 // archive, which gives them versions and times. Into is called when there is something to
-// store. An export must be unpacked before. Documents of more than maxDocument bytes are set
-// aside.
-// Token is for archives that are read; nil: they are sent none.
+// store. An export must be unpacked first. Documents of more than maxDocument bytes are set
+// aside. Token is for archives that are read; if it is nil, they get none.
 func Store(ctx context.Context, sources []string, maxDocument int64, into func() (*client.Client, error), report *Report, token func() (string, error),
 	unpack func(ctx context.Context, export string) (transport http.RoundTripper, done func(), err error),
 ) error {

@@ -16,8 +16,8 @@ import (
 const form = `{"export":"oda","form":2}`
 
 // A line has its values first, then a check of these, then the text. The check is the
-// beginning of their SHA-256; the digest among them is that of the text. So damage is
-// found in the line in which it is. What comes before the text is the head of the line.
+// beginning of their SHA-256, and the values contain the digest of the text. So damage is
+// found in the line where it is. Everything before the text is the head of the line.
 const (
 	checkKey    = `,"check":"`
 	checkLength = 16
@@ -92,7 +92,7 @@ func (l *lines) add(e *oda.LogEntry) error {
 	return nil
 }
 
-// addRecord adds the line of a record, of which there is the part from begin on.
+// addRecord completes the line of a record, which begins at begin.
 func (l *lines) addRecord(dst []byte, begin int, sequence int64, key string, body oda.Body) {
 	dst = appendNumber(dst, "sequence", sequence)
 	if key != "" {

@@ -10,8 +10,8 @@ import (
 	"oda"
 )
 
-// loadBytes is roughly how much is loaded in one transaction, or up to twice as much if
-// that is there when the one before ends. Each has costs of its own.
+// loadBytes is roughly how much is loaded in one transaction. It may be up to twice as much
+// if that is ready when the transaction before it ends. Each transaction has its own costs.
 const loadBytes = 2 << 20
 
 // Loader is the archive that entries are loaded into, as an oda.Mover does it.
@@ -20,8 +20,8 @@ type Loader interface {
 	Sync(ctx context.Context) error
 }
 
-// checkFile reads an export from beginning to end, and returns its manifest. If its lines
-// are not those that were written, the error is a Damage.
+// checkFile reads an export from beginning to end, and returns its manifest. If a line is
+// not as it was written, the error is a Damage.
 func checkFile(ctx context.Context, path string, maxLine int64) (*Manifest, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,17 +30,17 @@ func checkFile(ctx context.Context, path string, maxLine int64) (*Manifest, erro
 	defer f.Close()
 	m, err := check(ctx, f, maxLine)
 	if damage, ok := errors.AsType[*Damage](err); ok && !damage.tooLong {
-		// Reading what the lines say takes longer, and finds the one that is damaged.
+		// Reading what the lines say takes longer, but finds the damaged one.
 		found := through(ctx, path, maxLine, func(*batch, []placed) error { return nil }, func(*placed) error { return nil })
 		err = cmp.Or(found, err)
 	}
 	return m, err
 }
 
-// besideLoads returns how much is prepared at a time. One processor is left to the load
-// that is under way, which takes longer: if its statements and answers have to wait for a
+// preparers returns how much is prepared at a time. One processor is left for the load
+// itself, which takes longer: if its statements and answers have to wait for a
 // processor, the database is idle meanwhile.
-func besideLoads() int { return max(runtime.GOMAXPROCS(0)-1, 1) }
+func preparers() int { return max(runtime.GOMAXPROCS(0)-1, 1) }
 
 // through reads an export, and calls consume with its entries in order. Prepare is
 // called for each entry before, for several at a time.
@@ -54,7 +54,7 @@ func through(ctx context.Context, path string, maxLine int64, consume func(*batc
 		*batch
 		entries []placed
 	}
-	return pipeline(ctx, besideLoads(), func(ctx context.Context, hand func(*batch) error) error {
+	return pipeline(ctx, preparers(), func(ctx context.Context, hand func(*batch) error) error {
 		return scan(ctx, f, maxLine, hand)
 	}, func(b *batch) (parsed, error) {
 		entries, err := b.parse()
@@ -198,7 +198,7 @@ func (p *placed) read() int64 {
 	return p.Positions()
 }
 
-// aside returns the entry as one that was set aside.
+// aside returns the entry as the report shows what was set aside.
 func (p *placed) aside(file string, why error) SetAside {
 	s := SetAside{Origin: p.origin, Ref: p.Ref, Version: p.Version, Sequence: p.Sequence, Reason: why.Error(), Document: p.text}
 	if s.File == "" {

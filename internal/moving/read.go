@@ -17,8 +17,8 @@ import (
 	"oda"
 )
 
-// maxLine returns how long a line may be that has such a document: every byte of it may be
-// escaped, and the list of its records is no longer than they are.
+// maxLine returns how long the line of such a document may be: every byte may be escaped,
+// and the list of its records is no longer than the records.
 func maxLine(maxDocument int64) int64 { return 3*min(maxDocument, 1<<60) + 1<<20 }
 
 // Damage says where an export is damaged.
@@ -71,8 +71,8 @@ func (r *reader) next() ([]byte, error) {
 	}
 }
 
-// pass adds the next line to the sums and counts, and returns it if it is the manifest. Of a
-// long line it keeps next to nothing, since nobody knows yet whether it is one of an export.
+// pass adds the next line to the sums and counts, and returns it if it is the manifest. It
+// keeps next to nothing of a long line, since nobody knows yet whether this is an export.
 func (r *reader) pass() (manifest []byte, err error) {
 	text, err := r.lines.ReadSlice('\n')
 	switch {
@@ -139,7 +139,8 @@ func (r *reader) tooLong() error {
 	return &Damage{Line: r.read + 1, Reason: fmt.Sprintf("has more than %d bytes", r.maxLine), tooLong: true}
 }
 
-// damaged returns the error for a line. After is how far it is behind the last one read.
+// damaged returns the error for a line. After is how many lines it comes after the last one
+// read.
 func (r *reader) damaged(after int64, reason string) error {
 	return &Damage{Line: r.read + after, Reason: reason}
 }

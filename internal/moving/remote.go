@@ -44,7 +44,7 @@ const (
 // Year 1 is the first that all of them know.
 const everything = "?created_after=0001-01-01T00:00:00Z"
 
-// isRemote reports whether a source is an archive behind HTTP.
+// isRemote reports whether a source is an archive that is asked over HTTP.
 func isRemote(source string) bool { return isAt(source, "http", "https") }
 
 var apiVersion = regexp.MustCompile(`/api/v[0-9]+$`)
@@ -337,8 +337,8 @@ type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// isVersioned reports whether the archive gives the versions of a kind out. One entity
-// that says so is enough: all the others must then, so that a bad answer is not taken for
+// isVersioned reports whether the archive gives the versions of a kind out. If one entity
+// has versions, all the others must have them too, so that a bad answer is not taken for
 // an entity without a past.
 func (r *remote) isVersioned(ctx context.Context, kind oda.Kind, ids []string) (bool, error) {
 	for _, id := range ids[:min(len(ids), 3)] {
@@ -455,8 +455,8 @@ func (l *list) end() error {
 }
 
 // history reads an entity, with all its versions if the archive gives them out. If one of
-// them cannot be read, it is the last in the history, and none is imported: what came after
-// it would be numbered as it.
+// them cannot be read, the history ends there, and nothing of it is imported: later
+// versions would get its number.
 func (r *remote) history(ctx context.Context, ref oda.Ref, versioned bool) (*history, error) {
 	path := entityPath(ref)
 	h := &history{Ref: ref}

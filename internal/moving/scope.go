@@ -51,8 +51,8 @@ func Choose(ctx context.Context, from Source, scope oda.Scope) (until oda.Positi
 	}, nil
 }
 
-// refSet is a set of many entities: their hashes, sorted. By a rare chance it has one
-// more.
+// refSet is a set of many entities: their hashes, sorted. If two hashes are equal by a rare
+// chance, it has one entity too many.
 type refSet []uint64
 
 func setOf(nodes []provenance.Node) refSet {

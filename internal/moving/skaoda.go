@@ -17,10 +17,10 @@ import (
 )
 
 // The database of SKA's ska-db-oda has a table for each kind, with a row for each
-// version. Its columns have changed over the years: times have a zone or not, and there
-// are more of them. So those beside the document are read as JSON, whatever they are. Nothing in the
-// database keeps two rows from being the same version of an entity; the one with the
-// higher id counts.
+// version. Its columns have changed over the years: there are more of them, and times may
+// have a zone. So all columns but the document are read as JSON. Nothing in the database
+// keeps two rows from having the same version of an entity; the one with the higher id
+// counts.
 var skaTables = map[oda.Kind]string{
 	oda.SBDefinition: "tab_oda_sbd", oda.SBInstance: "tab_oda_sbi", oda.ExecutionBlock: "tab_oda_eb", oda.Project: "tab_oda_prj",
 }
@@ -29,7 +29,7 @@ var skaTables = map[oda.Kind]string{
 type skaTable struct {
 	kind oda.Kind
 	name pgx.Identifier
-	meta []string // those of metaColumns that it has
+	meta []string // the metaColumns that it has
 }
 
 // metaColumns are the columns that say what the metadata of a document does.

@@ -129,8 +129,8 @@ func (s *storer) store(ctx context.Context, h *history) error {
 	return nil
 }
 
-// ofDocument reports whether something in the document was refused, such as its telescope,
-// for which the caller may not store.
+// ofDocument reports whether something in the document was refused, such as a telescope for
+// which the caller may not store.
 func ofDocument(err error) bool {
 	refused, ok := errors.AsType[*oda.Error](err)
 	return ok && len(refused.Faults) > 0
@@ -162,8 +162,8 @@ func (s *storer) aside(all []found, reason string) error {
 	return s.report.setAside(aside...)
 }
 
-// pass passes over the documents from a place on until the last that is there, and returns
-// the next place. Those between them cannot be stored any more.
+// pass skips the documents from a place on up to the last one that the archive has, and
+// returns the next place. Those in between cannot be stored any more.
 func (s *storer) pass(good []found, from int, there []int) (next int, err error) {
 	for _, at := range there {
 		if at < from {
@@ -178,10 +178,9 @@ func (s *storer) pass(good []found, from int, there []int) (next int, err error)
 	return from, nil
 }
 
-// present finds out which of the documents the archive has already, as versions in
-// the same order. It returns the current version, nil if the entity is new. Documents
-// are there only up to the last version: if another one follows, none counts, so that
-// it is not overwritten.
+// present finds out which of the documents the archive has already, as versions in the same
+// order. It returns the current version, nil if the entity is new. If the archive has
+// another version after these, none counts, so that it is not overwritten.
 func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint) (current *client.Document, there []int, err error) {
 	current, err = s.into.Get(ctx, ref.Kind, ref.ID)
 	if oda.CodeOf(err) == oda.NotFound {

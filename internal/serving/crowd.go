@@ -11,9 +11,9 @@ type Crowd struct {
 	// PerAddress is how many connections one source may have.
 	PerAddress int
 	// Source names who has opened a connection. Connections of the same source are
-	// counted together; those of one without a name are not.
+	// counted together. Without a name they are not.
 	Source func(client net.Addr) string
-	// Spare is how many connections there may be besides when no place becomes free. They
+	// Spare is how many more connections there may be when no place becomes free. They
 	// are for requests that must be answered in any case; see IsSpare.
 	Spare int
 }
@@ -21,8 +21,8 @@ type Crowd struct {
 // Expect says what to do when many connect. It is called before the first Accept.
 func (l *Listener) Expect(crowd Crowd) { l.crowd = crowd }
 
-// IsSpare reports whether a request came on a connection besides those that there may be.
-// The handler answers it only if it must, and closes the connection.
+// IsSpare reports whether a request came on a spare connection. The handler answers it only
+// if it must, and closes the connection.
 func IsSpare(ctx context.Context) bool {
 	c, ok := ctx.Value(connKey{}).(conn)
 	return ok && c.slot.spare

@@ -15,8 +15,8 @@ import (
 )
 
 // Listen opens a TCP listener with at most n connections. Further ones take the places of
-// those that have sent no request for a second, or wait. An error is a sentence for the operator, which
-// names the flag of the address.
+// those that have sent no request for a second, or wait. An error is a sentence for the
+// operator and names the flag of the address.
 func Listen(ctx context.Context, flag, address string, n int) (*Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {

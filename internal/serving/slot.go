@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// When all slots are taken, a new connection takes that of another one on which there was
-// no request for this long, and looks for one this often. If there is none for as long, it
-// and those that follow take spare places.
+// When all slots are taken, a new connection takes the slot of one that has had no request
+// for idleLeast, and looks for such a one every idleLook. If it finds none within idleLeast,
+// it and the next ones take spare places.
 const (
 	idleLeast = time.Second
 	idleLook  = 100 * time.Millisecond
@@ -55,7 +55,7 @@ func (l *Listener) accept() (net.Conn, *slot, error) {
 			continue
 		}
 		if s.spare, err = l.enter(); err != nil {
-			_ = conn.Close() // the client is told nothing, as those that wait behind it
+			_ = conn.Close() // the client is told nothing, nor are those that wait after it
 			return nil, nil, err
 		}
 		s.idle.Store(int64(time.Since(epoch)))
@@ -115,7 +115,7 @@ func (l *Listener) count(s *slot, n int) {
 // epoch is before every connection.
 var epoch = time.Now()
 
-// comeBack counts a connection again, also if that makes too many.
+// comeBack counts a connection again, even if there are then too many.
 func (l *Listener) comeBack(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +127,7 @@ func (l *Listener) comeBack(s *slot) {
 	}
 }
 
-// leave stops counting a connection. While there are too many, its slot is not for a new
-// one.
+// leave stops counting a connection. While there are too many, no new one gets its slot.
 func (l *Listener) leave(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +164,7 @@ func (l *Listener) Close() error {
 	return l.inner.Close()
 }
 
-// slot is the place of one connection among those of its listener.
+// slot is the place of one connection of a listener.
 type slot struct {
 	listener *Listener
 	conn     net.Conn     // TCP
@@ -174,7 +173,7 @@ type slot struct {
 	asked    atomic.Bool  // there was a request
 	idle     atomic.Int64 // when the last request ended, or the connection began, in nanoseconds since the epoch; 0 during a request
 
-	beside atomic.Int64 // bytes of small answers under way, of HTTP/2
+	small atomic.Int64 // bytes of small answers under way, of HTTP/2
 
 	mu      sync.Mutex
 	counted bool // it takes a place
@@ -211,11 +210,10 @@ func (s *slot) leave() {
 	}
 }
 
-// Aside stops counting the connection of a request that waits for something and
-// meanwhile asks for nothing. The caller bounds how many such requests there are, and
-// calls back, which counts the connection again, unless another request waits on it.
-// If others have taken all places meanwhile, new connections wait until there are
-// fewer.
+// Aside stops counting the connection of a request that only waits. The caller bounds how
+// many requests wait so. It calls back when the wait is over: then the connection counts
+// again, unless another request waits on it. If others have taken all places meanwhile,
+// new connections wait until there are fewer.
 func Aside(ctx context.Context) (back func()) {
 	c, ok := ctx.Value(connKey{}).(conn)
 	if !ok {
@@ -244,11 +242,10 @@ type slottedConn struct {
 	failed error // of the first write that failed
 }
 
-// Write sends nothing after a write that failed, because its deadline has passed or
-// the client is gone. crypto/tls counts the records that it makes, also those that were
-// not sent or only in part. So the client could not read the alert with which it says
-// goodbye, and would take the data for changed. And a client that reads nothing holds
-// up no goodbye.
+// Write sends nothing once a write has failed, because its deadline has passed or the
+// client is gone. crypto/tls also counts the records that were not sent, or only in part.
+// So the client could not read its closing alert, and would think that the data was
+// changed. And a client that reads nothing cannot delay the end.
 func (c *slottedConn) Write(p []byte) (int, error) {
 	if c.failed != nil {
 		return 0, c.failed

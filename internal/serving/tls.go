@@ -94,8 +94,7 @@ func (l *secureListener) shake(under *slottedConn) {
 	}
 }
 
-// likeHTTP reports whether the first bytes of a connection are those of a request of
-// HTTP/1.1.
+// likeHTTP reports whether the first bytes of a connection begin a request of HTTP/1.1.
 func likeHTTP(start [5]byte) bool {
 	switch string(start[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "PATCH", "OPTIO":

@@ -15,8 +15,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// algorithms are what a token may be signed with. With all of them only the provider
-// has what it takes to sign; its keys, which everyone can read, are of no use.
+// algorithms are what a token may be signed with. With all of them, signing takes a secret
+// that only the provider has, and not the keys that it publishes.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
@@ -116,8 +116,8 @@ func (k keys) find(fingerprint string) *key {
 	return nil
 }
 
-// follow makes those the keys that were there before the same. It returns the keys that
-// were and are no longer, and whether there are new ones.
+// follow keeps the keys that were there before. It returns the keys that are gone, and
+// whether there are new ones.
 func (k keys) follow(before keys) (withdrawn keys, added bool) {
 	for i, one := range k {
 		if was := before.find(one.fingerprint); was != nil {

@@ -198,7 +198,7 @@ func (p *Provider) Key(fingerprint string) (<-chan struct{}, error) {
 	return key.withdrawn, nil
 }
 
-// ended notes the outcome of a round, and says so when it is another than before.
+// ended notes the outcome of a round, and logs it if it differs from the one before.
 func (p *Provider) ended(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +218,7 @@ func (p *Provider) ended(err error) {
 	}
 }
 
-// shortened bounds what an error takes over from an answer.
+// shortened bounds how much of an answer an error repeats.
 func shortened(err error) string { return fmt.Sprintf("%.300s", err) }
 
 // again waits for another round, unless there was one a moment ago. It reports

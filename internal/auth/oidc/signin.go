@@ -20,7 +20,7 @@ import (
 type Attempt struct {
 	State    string `json:"state"`    // comes back with the answer
 	Nonce    string `json:"nonce"`    // comes back within the ID token
-	Verifier string `json:"verifier"` // shows that who fetches the token is who sent the person
+	Verifier string `json:"verifier"` // shows that the token is fetched by whoever sent the person
 }
 
 // Host returns the host of the provider, for people to recognise.

@@ -17,7 +17,7 @@ import (
 	"oda/internal/auth"
 )
 
-// skew is how far ahead the provider's clock may be. If it is behind, its tokens end
+// skew is how far ahead the provider's clock may be. If it is slow, its tokens end
 // that much earlier here: a token is never good for longer than it says.
 const skew = time.Minute
 
@@ -74,8 +74,8 @@ func unreachable() error {
 		"Nothing was stored. Try again in a moment.")
 }
 
-// verify returns the claims of a token, and by which state of the provider they were
-// judged. If the token has a key that is not known, the provider is asked for it.
+// verify returns the claims of a token, and the state of the provider by which it judged
+// them. If the token has a key that is not known, the provider is asked for it.
 func (p *Provider) verify(ctx context.Context, token, audience string) (*claims, *known, error) {
 	said := p.known.Load()
 	if said == nil {
@@ -194,8 +194,8 @@ func (c *claims) ends() time.Time {
 	return end
 }
 
-// issuedTo reports whether an ID token is for this client: if it names one, and it must
-// if it has several audiences, then this.
+// issuedTo reports whether an ID token is for this client. A token with several audiences
+// must name its client.
 func (c *claims) issuedTo(client string) bool {
 	party, named := c.all["azp"]
 	if !named {

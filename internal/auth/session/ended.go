@@ -11,8 +11,8 @@ import (
 const most = 1 << 14
 
 // ended remembers the sessions that people have ended, as long as they would have lasted.
-// If these are too many, all sessions of those end who have ended most: nobody
-// can sign others out by signing in and out.
+// If there are too many, those who have ended most lose all their sessions. So nobody can
+// sign others out by signing in and out.
 type ended struct {
 	most      int
 	one       map[string]signedOut // by the session's ID

@@ -252,7 +252,7 @@ func (k *Keeper) caller(t *ticket, by backing) *auth.Caller {
 }
 
 // makeRoom forgets the open sessions of the token or person that has most of them, and
-// ends their streams, which may be begun again. It reports whether there is room now.
+// ends their streams. The clients may open these again. It reports whether there is room now.
 // The mutex is held.
 func (k *Keeper) makeRoom() bool {
 	count := make(map[string]int)

@@ -37,7 +37,7 @@ _log = logging.getLogger("oda_client")
 class Archive:
     """An observation archive.
 
-    ``url`` is its address: that of its home page, of its interface, or of any of its pages.
+    ``url`` is its address: of its home page, of its interface, or of any of its pages.
     Without it, it is the one in ODA_URL, or else http://127.0.0.1:8080. ``token`` is sent with
     each request; without it, ODA_TOKEN or the file in ODA_TOKEN_FILE, which is read for each.
     ``user`` is the acting user, where the archive does not know its callers; without it
@@ -226,11 +226,11 @@ class Archive:
             try:
                 page = self._sender.read({"items": list}, "/%s/search" % kind, query)
             except OdaError as problem:
-                behind = _linked_query(problem._link or "")
-                if problem.type != DAMAGED or behind in ([], query):
+                rest = _linked_query(problem._link or "")
+                if problem.type != DAMAGED or rest in ([], query):
                     raise
-                _log.warning("%s The search goes on behind it.", problem)
-                first, damaged, query = first or problem, damaged + 1, behind
+                _log.warning("%s The search goes on after it.", problem)
+                first, damaged, query = first or problem, damaged + 1, rest
                 continue
             for item in page["items"]:
                 yield _shown(kind, item) if fields == "document" else item
@@ -326,7 +326,7 @@ class Archive:
         kind: Kinds = None,
         id: Identifiers = None,
     ) -> Listing[Document]:
-        """What was stored and recorded behind a position, up to now.
+        """What was stored and recorded after a position, up to now.
 
         ``kind`` and ``id`` are one or several to look for.
         """
@@ -336,7 +336,7 @@ class Archive:
     def _changed(self, after: Union[int, str], filters: Query) -> Iterator[Document]:
         end = self._end()
         after = end if after == "now" else after
-        while after != end:  # what is behind the end, or is no position, is refused
+        while after != end:  # a position after the end is refused
             query = _words.query({"after": after, "limit": CHANGE_PAGE})
             page = self._sender.read(CHANGES, "/changes", query + filters)
             for change in page["changes"]:
@@ -356,7 +356,7 @@ class Archive:
     def follow(
         self, after: Union[int, str] = "now", *, kind: Kinds = None, id: Identifiers = None
     ) -> Iterator[Document]:
-        """The changes behind a position, and then each new one as it comes, without end.
+        """The changes after a position, and then each new one as it comes, without end.
 
         It begins when it is called, not when it is first read. It waits for an archive that
         is unavailable or restarts, and goes on where it was: no change is missed, and none
@@ -447,7 +447,7 @@ def _linked_query(link: str) -> Query:
 
 
 class _Following(Iterator[Document]):
-    """Changes behind a position. A generator would be at its end after an error."""
+    """Changes after a position. Unlike a generator, it goes on after an error."""
 
     def __init__(self, begin: Callable[[int], Iterator[Document]], after: int):
         self._begin, self._after = begin, after

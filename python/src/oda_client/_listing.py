@@ -74,7 +74,7 @@ class Found(Listing[Dict[str, Any]]):
         self._cone = cone
 
     def targets(self) -> Listing[Dict[str, Any]]:
-        """Every target of what was found; of a search in a cone, those within it.
+        """Every target of what was found, or those in the cone if the search has one.
 
         Each is a summary with ``target`` (its name), ``ra`` and ``dec`` in degrees instead
         of ``targets``.

@@ -68,7 +68,7 @@ class Sender:
 
     def _json(self, answer: Answer, shape: Shape, maybe: str = "") -> Any:
         try:
-            found, why = _json.read(answer.body), "The answer is not that of an archive."
+            found, why = _json.read(answer.body), "The answer does not come from an archive."
         except (ValueError, RecursionError):
             found, why = None, "The answer is not JSON."
         if isinstance(found, dict):
@@ -115,8 +115,8 @@ class Sender:
                 if answer.status == 200:
                     return answer
                 error = answer.error()
-                # A gateway may have waited in vain for an archive that goes on; what the
-                # archive itself answers says what was stored.
+                # A gateway may have given up waiting while the archive goes on. If the
+                # archive itself answers, it says what was stored.
                 if body is not None and answer.status >= 500 and _foreign(error):
                     maybe = MAYBE if once else MAYBE_NEW
                 wait = max(wait, answer.retry_after or 0)
@@ -145,7 +145,7 @@ class Sender:
 
     def _take(self) -> Client:
         """A connection that nobody uses now."""
-        if self._process != os.getpid():  # those of the parent belong to the parent
+        if self._process != os.getpid():  # the connections belong to the parent
             self.close()
             self._process = os.getpid()
         try:

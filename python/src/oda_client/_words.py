@@ -4,9 +4,8 @@ from datetime import date, datetime, timezone
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
-# The collections, with the prefix of identifiers. The order is that in which the
-# identifier of a document is looked for: older documents of the first two name their
-# SBDefinition in sbd_id, too.
+# The collections, with the prefix of identifiers. The identifier of a document is looked
+# for in this order: older documents of the first two name their SBDefinition in sbd_id, too.
 KINDS = {"ebs": "eb", "sbis": "sbi", "prjs": "prj", "sbds": "sbd"}
 
 _COLLECTIONS = {prefix: kind for kind, prefix in KINDS.items()}

@@ -25,7 +25,7 @@ class OdaError(Exception):
         self.status = status
         self.type = type
         self.errors = errors or []
-        self._link: Optional[str] = None  # where a search goes on behind what is damaged
+        self._link: Optional[str] = None  # where a search goes on after what is damaged
 
 
 class NotFound(OdaError):

@@ -42,7 +42,7 @@ _plain: Set[str] = set()  # the hosts that this has been said of
 
 
 class _Timed(io.RawIOBase):
-    """What a connection receives until a moment, however it drips.
+    """What a connection receives until a moment, however slowly it comes.
 
     A time-out of a socket begins again with each byte that is waited for.
     """

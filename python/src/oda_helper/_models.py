@@ -106,7 +106,7 @@ def _numbers(value: Any, numpy: Any) -> Any:
             "A document cannot hold a quantity: give its number, such as x.to_value('deg')."
         )
     if isinstance(value, numpy.ndarray):
-        # Of times, objects and the longest numbers, tolist() makes no plain values.
+        # tolist() does not make plain values of times, objects and the longest numbers.
         if value.dtype.kind in "biufU" and value.dtype.char != "g":
             return value.tolist()
         return [_plain(item) for item in value] if value.ndim else _plain(value[()])

@@ -95,7 +95,7 @@ class Recorder:
         self._aside = 0  # sessions of this process with records that were put aside
         self._lost = 0  # calls and records of this process that will never be stored
         self._reported = self._unsynced = -REPORT_EVERY
-        self._dirty, self._sweep = threading.Lock(), threading.Lock()  # as those of an archive
+        self._dirty, self._sweep = threading.Lock(), threading.Lock()  # as in an archive
         self._threads: Optional[object] = None  # token of the running threads
         self._start_again = 0.0
         self._unstarted = ""  # why they could not be started
@@ -523,8 +523,8 @@ class Recorder:
             return
         with self._lock:
             lives = [live for live in self._live.values() if live.delivery.archive is archive]
-        # A busy script always has something to send: it is sent up to now if
-        # nothing is older than the return.
+        # A busy script always has something to send. Everything up to now is sent if
+        # nothing that waits is older than the return of the archive.
         now = time.monotonic()
         if not any(live.delivery.creating or now - live.session.age() < back for live in lives):
             archive.caught_up()

@@ -34,7 +34,7 @@ _SIZE = re.compile(r"(\d{1,15})\s*(KiB|MiB|GiB|)\Z")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 # What people copy from a browser or from older settings, after the address itself.
-_BEHIND = re.compile(
+_REST = re.compile(
     r"(?:/api/v1(?:/.*)?"
     r"|/api/v[0-9]+(?:/(?:ui|sbds|sbis|ebs|prjs)(?:/.*)?)?"
     r"|/(?:sbds|sbis|ebs|prjs)(?:/[^/]+(?:/timeline(?:/[^/]+)?)?)?"
@@ -116,7 +116,7 @@ def normalise(raw: str) -> str:
         host = "[%s]" % host
     if port is not None:
         host = "%s:%d" % (host, port)
-    path = _BEHIND.sub("", path).rstrip("/")
+    path = _REST.sub("", path).rstrip("/")
     return "%s://%s%s/api/v1" % (parts.scheme, host, path)
 
 
@@ -281,7 +281,7 @@ def spare_folder() -> str:
 
 
 def spare_folders() -> List[str]:
-    """Those of this user among the temporary files, where everybody can make folders."""
+    """The spare spools of this user among the temporary files, where everybody can make folders."""
     try:
         first = spare_folder()
         temporary, name = os.path.split(first)
