@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -118,4 +119,14 @@ func (p *Params) Instant(name string, up bool) *Instant {
 		return nil
 	}
 	return rounded(t, up)
+}
+
+// parseQueryTime is ParseTime, but also accepts an offset whose plus sign
+// arrived as a space, which is what a plus means in a query.
+func parseQueryTime(text string) (time.Time, error) {
+	t, err := ParseTime(text)
+	if at := strings.LastIndexByte(text, ' '); err != nil && at > len("2006-01-02") {
+		return ParseTime(text[:at] + "+" + text[at+1:])
+	}
+	return t, err
 }

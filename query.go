@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -163,14 +162,4 @@ func (q Query) Params() map[string][]string {
 		}
 	}
 	return params
-}
-
-// parseQueryTime is ParseTime, but also accepts an offset whose plus sign
-// arrived as a space, which is what a plus means in a query.
-func parseQueryTime(text string) (time.Time, error) {
-	t, err := ParseTime(text)
-	if at := strings.LastIndexByte(text, ' '); err != nil && at > len("2006-01-02") {
-		return ParseTime(text[:at] + "+" + text[at+1:])
-	}
-	return t, err
 }
