@@ -8,17 +8,20 @@ import (
 
 	"oda"
 	"oda/internal/sqlite"
+	"oda/search"
 )
 
-// EmptyArchive returns an archive without entities.
-func EmptyArchive(t *testing.T) *oda.Archive {
+// emptySite returns the pages of an archive without entities.
+func emptySite(t *testing.T) *Site {
 	t.Helper()
 	engine, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = engine.Close() })
-	return oda.NewArchive(engine, nil)
+	return New(Config{
+		Archive: oda.NewArchive(engine, nil), Searcher: search.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
+	})
 }
 
 // ShowShare writes a share in per cent.

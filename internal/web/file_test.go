@@ -62,7 +62,7 @@ func TestEveryAnswerHasStrictSecurityHeaders(t *testing.T) {
 		"picture":    {"/api/v1/ui/icon.svg", filePolicy, "image/svg+xml", "public, max-age=3600"},
 		"licence":    {"/api/v1/ui/LICENSE", filePolicy, "text/plain; charset=utf-8", "public, max-age=3600"},
 	}
-	site := New(Config{Archive: EmptyArchive(t)})
+	site := emptySite(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := get(t, site, test.path, nil)
@@ -100,7 +100,7 @@ func TestAnAnswerIsCompressedWhenTheClientAsks(t *testing.T) {
 		"gzip;q=much":             false,
 		"identity":                false,
 	}
-	site := New(Config{Archive: EmptyArchive(t)})
+	site := emptySite(t)
 	for _, at := range []string{"/api/v1/", "/api/v1/ui", "/api/v1/ui/swagger-ui.css", "/api/v1/ui/site.js"} {
 		plain := get(t, site, at, nil)
 		for accept, compressed := range tests {
@@ -128,7 +128,7 @@ func TestAnAnswerIsCompressedWhenTheClientAsks(t *testing.T) {
 }
 
 func TestAClientThatHasTheFileGets304(t *testing.T) {
-	site := New(Config{Archive: EmptyArchive(t)})
+	site := emptySite(t)
 	for _, at := range []string{"/api/v1/", "/api/v1/ui", "/api/v1/ui/swagger-ui.css"} {
 		plain := get(t, site, at, nil).Header().Get("ETag")
 		compressed := get(t, site, at, http.Header{"Accept-Encoding": {"gzip"}}).Header().Get("ETag")

@@ -35,7 +35,7 @@ func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
 		"a host with a line break":        {host: "h\nreboot", want: "http://127.0.0.1:8080/api/v1"},
 		"a base path with shell commands": {host: "h", path: "/$(reboot)/api/v1/", want: "http://h/api/v1"},
 	}
-	site := New(Config{Archive: EmptyArchive(t)})
+	site := emptySite(t)
 	address := regexp.MustCompile(`<span data-api>(.*?)</span>`)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
 }
 
 func TestTheHomePageShowsVersionAndEngine(t *testing.T) {
-	page := homePage(t, New(Config{Archive: EmptyArchive(t), Version: "1.2.3<b>", Engine: "sqlite"}))
+	page := homePage(t, emptySite(t))
 	if want := "Version 1.2.3&lt;b&gt;, engine sqlite"; !strings.Contains(page, want) {
 		t.Errorf("the footer does not say %q", want)
 	}
@@ -77,7 +77,7 @@ func TestTheHomePageShowsVersionAndEngine(t *testing.T) {
 // A link that begins with a slash or a host breaks behind a proxy that strips
 // a prefix.
 func TestEveryLinkIsRelative(t *testing.T) {
-	site := New(Config{Archive: EmptyArchive(t)})
+	site := emptySite(t)
 	w := httptest.NewRecorder()
 	if err := site.UI(w, httptest.NewRequest(http.MethodGet, "/api/v1/ui", nil)); err != nil {
 		t.Fatal(err)
