@@ -11,7 +11,7 @@ import (
 )
 
 // The index by modification lags behind: it has a head under listed_on, which is
-// less than lag earlier than its last_modified_on (listed.go). A listing walks
+// less than lag earlier than its last_modified_on (schema). A listing walks
 // along the index, holds back heads that come too early, and emits them in turn.
 const lag = oda.Instant(100 * time.Millisecond / time.Microsecond)
 

@@ -26,7 +26,9 @@
 -- Every record changes last_modified_on of its block. An index on it would make each
 -- change write new entries in all indexes of the table. So the index is on listed_on,
 -- which is never later than last_modified_on, and less than 100 ms earlier
--- (listmodified.go). Most changes of a head stay within its page and change no index.
+-- (listmodified.go). Most changes of a head stay within its page and change no index. With
+-- an index on last_modified_on itself, one record after the other took PostgreSQL a tenth
+-- more processor time and a tenth more write-ahead log.
 --
 -- A constraint for that would take 40 of the 250 microseconds of a change, since
 -- PostgreSQL prepares it again for every statement; "oda verify" looks instead.
