@@ -62,7 +62,9 @@ var rooms = map[string][]string{
 	"oda/internal/serving":        {},
 	"oda/internal/skuid":          {"oda", "oda/internal/files", "oda/internal/serving"},
 	"oda/internal/spelling":       {},
-	"oda/internal/sqlite":         {"oda", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/files"},
+	"oda/internal/sqlite":         {"oda", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/files", "oda/internal/sqlite/vfs"},
+	"oda/internal/sqlite/vfs":     {},
+	"oda/internal/test/disk":      {"oda/internal/sqlite/vfs"},
 	"oda/internal/test/env":       {"oda", "oda/internal/app", "oda/internal/auth", "oda/internal/httpapi", "oda/internal/test/fault", "oda/internal/test/judge", "oda/internal/test/load", "oda/internal/test/proof", "oda/internal/test/sample"},
 	"oda/internal/test/fault":     {},
 	"oda/internal/test/follow":    {"oda", "oda/client", "oda/internal/test/fault", "oda/internal/test/load"},
@@ -171,6 +173,8 @@ func broken(g graph, from, to string) string {
 		return "rooms does not allow it"
 	case !own(to) && !g[to].Standard && slices.Contains(standardOnly, from):
 		return "it may import only the standard library"
+	case strings.HasPrefix(to, "modernc.org/") && from != "oda/internal/sqlite/vfs" && from != "oda/internal/test/disk":
+		return "only oda/internal/sqlite/vfs reaches into SQLite"
 	}
 	return ""
 }
@@ -187,6 +191,7 @@ func TestTheRulesOfImportsCanBeBroken(t *testing.T) {
 		{"oda", "oda/internal/sqlite", false},
 		{"oda", "github.com/google/go-cmp/cmp", false},
 		{"oda/internal/sqlite", "zombiezen.com/go/sqlite", true},
+		{"oda/internal/sqlite", "modernc.org/sqlite/lib", false},
 		{"oda/internal/postgres", "oda/internal/sqlite", false},
 		{"oda/internal/web", "oda/internal/postgres", false},
 		{"oda/internal/app", "oda/internal/sqlite", true},

@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/sqlite/vfs"
 )
 
 // conn is a connection with its prepared statements. SQLite plans a statement
@@ -43,7 +44,7 @@ const (
 // openConn opens a connection. It makes the checks before it changes anything in
 // the file.
 func openConn(path string, flags sqlite.OpenFlags, checks ...func(*conn) error) (*conn, error) {
-	gatherLog()
+	vfs.Install()
 	raw, err := sqlite.OpenConn(path, flags)
 	if err != nil {
 		return nil, err

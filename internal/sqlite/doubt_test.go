@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/disk"
 )
 
 // inDoubt reports whether an answer leaves the outcome of a write open. Otherwise it
@@ -53,36 +54,36 @@ func holds(t *testing.T, archive string, there, absent []string) {
 
 func TestACommitThatFailedOnceIsCertainlyNotStored(t *testing.T) {
 	path := archivePath(t)
-	d := watch(t, path)
+	d := disk.Watch(t, path)
 	s := open(t, path)
 	mustPut(t, s, put(t, "before", `{}`, 1))
-	d.refuse(1)
+	d.Refuse(1)
 	_, err := s.Put(t.Context(), []oda.Put{put(t, "failed", `{}`, 1)})
 	if inDoubt(t, err) {
 		t.Errorf("the disk works again, but the answer is %v", err)
 	}
-	holds(t, afterKill(t, path), []string{"before"}, []string{"failed"})
-	holds(t, d.afterPowerCut(t, path), []string{"before"}, []string{"failed"})
+	holds(t, disk.AfterKill(t, path), []string{"before"}, []string{"failed"})
+	holds(t, d.AfterPowerCut(t, path), []string{"before"}, []string{"failed"})
 	mustPut(t, s, put(t, "failed", `{}`, 1))
-	holds(t, d.afterPowerCut(t, path), []string{"before", "failed"}, nil)
+	holds(t, d.AfterPowerCut(t, path), []string{"before", "failed"}, nil)
 }
 
 // While a disk fails, a crash may bring back a write that was tried. Later writes
 // must neither be acknowledged nor come back.
 func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 	path := archivePath(t)
-	d := watch(t, path)
+	d := disk.Watch(t, path)
 	s := open(t, path)
 	mustPut(t, s, put(t, "before", `{}`, 1))
 	if _, err := record(s, "before", `{"request":"first"}`); err != nil {
 		t.Fatal(err)
 	}
 	const forever = 1 << 30
-	d.refuse(forever)
+	d.Refuse(forever)
 	_, err := s.Put(t.Context(), []oda.Put{put(t, "doubtful", `{}`, 1)})
 	if !inDoubt(t, err) {
 		// The write is in the log, and a start after a kill finds it.
-		holds(t, afterKill(t, path), nil, []string{"doubtful"})
+		holds(t, disk.AfterKill(t, path), nil, []string{"doubtful"})
 		t.Fatalf("the outcome of the write is unknown, but the answer is %v", err)
 	}
 	_, err = s.Put(t.Context(), []oda.Put{put(t, "refused", `{}`, 1)})
@@ -92,8 +93,8 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 	if _, err := record(s, "before", `{"request":"second"}`); inDoubt(t, err) {
 		t.Errorf("a record that was never tried got %v", err)
 	}
-	if d.failures() < 4 {
-		t.Errorf("%d syncs failed; the engine must try whether the disk works", d.failures())
+	if d.Failures() < 4 {
+		t.Errorf("%d syncs failed; the engine must try whether the disk works", d.Failures())
 	}
 	if e, err := s.Get(t.Context(), block("before")); err != nil || e.Metadata.Version != 1 {
 		t.Errorf("reading must still work: %v", err)
@@ -106,10 +107,10 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 			t.Errorf("the outcome of the write is unknown, but a reader gets %v", err)
 		}
 	}
-	holds(t, afterKill(t, path), []string{"before"}, []string{"refused"})
-	holds(t, d.afterPowerCut(t, path), []string{"before"}, []string{"refused"})
+	holds(t, disk.AfterKill(t, path), []string{"before"}, []string{"refused"})
+	holds(t, d.AfterPowerCut(t, path), []string{"before"}, []string{"refused"})
 
-	d.refuse(0)
+	d.Refuse(0)
 	r, err := record(s, "before", `{"request":"second"}`)
 	if err != nil || r.Sequence != 2 {
 		t.Fatalf("the disk works again, but a record got %+v, %v", r, err)
@@ -119,8 +120,8 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 		t.Error("the write came back without a crash")
 	}
 	acknowledged := []string{"before", "after"}
-	holds(t, afterKill(t, path), acknowledged, []string{"doubtful", "refused"})
-	holds(t, d.afterPowerCut(t, path), acknowledged, []string{"doubtful", "refused"})
+	holds(t, disk.AfterKill(t, path), acknowledged, []string{"doubtful", "refused"})
+	holds(t, d.AfterPowerCut(t, path), acknowledged, []string{"doubtful", "refused"})
 	counts, err := s.Counts(t.Context())
 	if err != nil || counts[oda.ExecutionBlock] != 2 {
 		t.Errorf("there are %v, %v", counts, err)
@@ -134,9 +135,9 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 func TestADoubtEndsWithoutAnotherWrite(t *testing.T) {
 	t.Parallel() // it waits until the engine tries again
 	path := archivePath(t)
-	d := watch(t, path)
+	d := disk.Watch(t, path)
 	s := open(t, path)
-	d.refuse(2) // the commit, and the one that would end the doubt
+	d.Refuse(2) // the commit, and the one that would end the doubt
 	if _, err := s.Put(t.Context(), []oda.Put{put(t, "doubtful", `{}`, 1)}); !inDoubt(t, err) {
 		t.Fatalf("got %v", err)
 	}
@@ -150,15 +151,15 @@ func TestADoubtEndsWithoutAnotherWrite(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	holds(t, afterKill(t, path), nil, []string{"doubtful"})
-	holds(t, d.afterPowerCut(t, path), nil, []string{"doubtful"})
+	holds(t, disk.AfterKill(t, path), nil, []string{"doubtful"})
+	holds(t, d.AfterPowerCut(t, path), nil, []string{"doubtful"})
 }
 
 // The disk fails now and then while many clients write, and the machine may lose
 // power at any time.
 func TestNothingAcknowledgedIsLostOnADiskThatFailsNowAndThen(t *testing.T) {
 	path := archivePath(t)
-	d := watch(t, path)
+	d := disk.Watch(t, path)
 	s := open(t, path)
 	const writers, writes = 4, 60
 	var acknowledged, absent [writers][]string
@@ -172,7 +173,7 @@ func TestNothingAcknowledgedIsLostOnADiskThatFailsNowAndThen(t *testing.T) {
 			group.Go(func() {
 				for i, p := range puts {
 					if i%7 == w {
-						d.refuse(1 + i%4)
+						d.Refuse(1 + i%4)
 					}
 					_, err := s.Put(context.Background(), []oda.Put{p})
 					switch {
@@ -185,12 +186,12 @@ func TestNothingAcknowledgedIsLostOnADiskThatFailsNowAndThen(t *testing.T) {
 			})
 		}
 		group.Wait()
-		for _, crashed := range []string{afterKill(t, path), d.afterPowerCut(t, path)} {
+		for _, crashed := range []string{disk.AfterKill(t, path), d.AfterPowerCut(t, path)} {
 			holds(t, crashed, slices.Concat(acknowledged[:]...), slices.Concat(absent[:]...))
 		}
 	}
-	if d.failures() < 20 || len(acknowledged[0]) < 20 {
-		t.Errorf("%d syncs failed, and %d writes of one writer succeeded: that proves little", d.failures(), len(acknowledged[0]))
+	if d.Failures() < 20 || len(acknowledged[0]) < 20 {
+		t.Errorf("%d syncs failed, and %d writes of one writer succeeded: that proves little", d.Failures(), len(acknowledged[0]))
 	}
 }
 
@@ -255,7 +256,7 @@ func TestAStartRewritesTheLogThatItFinds(t *testing.T) {
 	path := archivePath(t)
 	s := open(t, path)
 	mustPut(t, s, put(t, "b", `{}`, 1))
-	crashed := afterKill(t, path)
+	crashed := disk.AfterKill(t, path)
 	long := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(crashed+"-wal", long, long); err != nil {
 		t.Fatal(err)

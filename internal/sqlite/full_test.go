@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/disk"
 	"oda/internal/test/suite"
 )
 
@@ -100,7 +101,7 @@ func TestTheArchiveSurvivesAFullDisk(t *testing.T) {
 		t.Fatal("nothing was stored before the disk was full")
 	}
 	check()
-	holds(t, afterKill(t, path), acknowledged, refused)
+	holds(t, disk.AfterKill(t, path), acknowledged, refused)
 	if err := s.Ping(ctx); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "full") {
 		t.Errorf("the archive is ready, or gives no reason: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda"
+	"oda/internal/test/disk"
 	"oda/internal/test/suite"
 )
 
@@ -392,12 +393,12 @@ func TestStartingReadsLittleOfALargeArchive(t *testing.T) {
 			INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, slots, digest, seal, text)
 				SELECT entity, entity, 1, 'anna', created_on, 0, 0, x'', x'', x'', CAST('{}' AS BLOB) FROM heads WHERE entity >= 10;
 			UPDATE state SET last_position = (SELECT max(position) FROM versions), sbdefinitions = %d, indexed_entity = (SELECT max(entity) FROM heads)`, entities, entities))
-		d := watch(t, path)
+		d := disk.Watch(t, path)
 		s := open(t, path)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return d.pagesRead()
+		return d.PagesRead()
 	}
 	const deeper = 8 // pages
 	small, large := start(1000), start(largeArchive)

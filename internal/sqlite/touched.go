@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"oda/internal/backup"
+	"oda/internal/sqlite/vfs"
 )
 
 // touched notes which pages of the file are in the write-ahead log, or have been
@@ -28,9 +29,9 @@ type touched struct {
 // Sizes and places in the write-ahead log.
 const (
 	logHeader   = 32
-	logSalts    = 16 // in the header
-	frameHeader = 24 // page number, size of the database after a commit, salts, checksum
-	frameSize   = 4  // in the header of a frame; 0 if more frames of the transaction follow
+	logSalts    = 16              // in the header
+	frameHeader = vfs.FrameHeader // page number, size of the database after a commit, salts, checksum
+	frameSize   = vfs.FrameSize   // in the header of a frame; 0 if more frames of the transaction follow
 )
 
 // wholeLog stands for the number of frames in the log of an archive that nobody

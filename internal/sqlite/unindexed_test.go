@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"oda"
 	"oda/internal/test/suite"
 	"oda/provenance"
@@ -75,7 +77,11 @@ func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c := connect(t, s.file.path)
+	c, err := openConn(s.file.path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { must(t, c.close()) })
 	for query, want := range map[string]int64{
 		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wword\"'":    n, // also as a word of the identifier
 		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wanother\"'": 1,

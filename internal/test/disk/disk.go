@@ -1,7 +1,9 @@
-package sqlite
+// Package disk puts a disk that tests control under an archive of the embedded engine.
+package disk
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -9,6 +11,8 @@ import (
 
 	"modernc.org/libc"
 	lib "modernc.org/sqlite/lib"
+
+	"oda/internal/sqlite/vfs"
 )
 
 // disks holds the disks under the archives that tests watch, by the paths of the
@@ -16,14 +20,14 @@ import (
 // fail to sync the log, and knows what a power cut would leave of it.
 var disks struct {
 	sync.Mutex
-	byPath map[string]*disk
-	byFile map[uintptr]*disk // SQLite's handle
+	byPath map[string]*Disk
+	byFile map[uintptr]*Disk // SQLite's handle
 }
 
-// disk is the disk under one archive. As on Linux, what is written to the log
+// Disk is the disk under one archive. As on Linux, what is written to the log
 // between two syncs reaches the disk with the second sync. If that fails, it never
 // does, although it can still be read.
-type disk struct {
+type Disk struct {
 	read    int // pages of the archive that were read
 	refuses int // the next syncs that fail
 	failed  int // syncs that have failed
@@ -36,11 +40,11 @@ type piece struct {
 	text []byte
 }
 
-// watch puts a disk under an archive that is not yet open.
-func watch(t *testing.T, archive string) *disk {
+// Watch puts a disk under an archive that is not yet open.
+func Watch(t *testing.T, archive string) *Disk {
 	t.Helper()
 	registerVFS()
-	d := &disk{}
+	d := &Disk{}
 	disks.Lock()
 	defer disks.Unlock()
 	disks.byPath[archive], disks.byPath[archive+"-wal"] = d, d
@@ -53,30 +57,30 @@ func watch(t *testing.T, archive string) *disk {
 	return d
 }
 
-// refuse makes the next syncs fail.
-func (d *disk) refuse(syncs int) {
+// Refuse makes the next syncs fail.
+func (d *Disk) Refuse(syncs int) {
 	disks.Lock()
 	defer disks.Unlock()
 	d.refuses = syncs
 }
 
-// failures returns the number of syncs that have failed.
-func (d *disk) failures() int {
+// Failures returns the number of syncs that have failed.
+func (d *Disk) Failures() int {
 	disks.Lock()
 	defer disks.Unlock()
 	return d.failed
 }
 
-// pagesRead returns the number of pages of the archive that were read.
-func (d *disk) pagesRead() int {
+// PagesRead returns the number of pages of the archive that were read.
+func (d *Disk) PagesRead() int {
 	disks.Lock()
 	defer disks.Unlock()
 	return d.read
 }
 
-// afterKill copies an archive as the next process would find it after this one was
+// AfterKill copies an archive as the next process would find it after this one was
 // killed.
-func afterKill(t *testing.T, archive string) string {
+func AfterKill(t *testing.T, archive string) string {
 	t.Helper()
 	wal, err := os.ReadFile(archive + "-wal")
 	if err != nil {
@@ -85,9 +89,9 @@ func afterKill(t *testing.T, archive string) string {
 	return copied(t, archive, wal)
 }
 
-// afterPowerCut copies an archive as it would be found after a power cut. The file
-// itself must not have changed since watch was called.
-func (d *disk) afterPowerCut(t *testing.T, archive string) string {
+// AfterPowerCut copies an archive as it would be found after a power cut. The file
+// itself must not have changed since Watch was called.
+func (d *Disk) AfterPowerCut(t *testing.T, archive string) string {
 	t.Helper()
 	disks.Lock()
 	defer disks.Unlock()
@@ -100,7 +104,7 @@ func copied(t *testing.T, archive string, wal []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := archivePath(t)
+	path := filepath.Join(t.TempDir(), "archive.db")
 	for name, content := range map[string][]byte{path: text, path + "-wal": wal} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
@@ -110,7 +114,7 @@ func copied(t *testing.T, archive string, wal []byte) string {
 }
 
 // sync makes what is pending durable, or loses it.
-func (d *disk) sync() (refused bool) {
+func (d *Disk) sync() (refused bool) {
 	pending := d.pending
 	d.pending = nil
 	if d.refuses > 0 {
@@ -140,20 +144,20 @@ var (
 
 // registerVFS installs the layer for all connections that are opened later.
 var registerVFS = sync.OnceFunc(func() {
-	gatherLog()
-	disks.byPath, disks.byFile = make(map[string]*disk), make(map[uintptr]*disk)
+	vfs.Install()
+	disks.byPath, disks.byFile = make(map[string]*Disk), make(map[uintptr]*Disk)
 	tls := libc.NewTLS()
 	defer tls.Close()
-	below = at[lib.Tsqlite3_vfs](lib.Xsqlite3_vfs_find(tls, 0))
+	below = vfs.At[lib.Tsqlite3_vfs](lib.Xsqlite3_vfs_find(tls, 0))
 	over = *below
-	over.FxOpen = function(watchOpen)
+	over.FxOpen = vfs.Function(watchOpen)
 	if rc := lib.Xsqlite3_vfs_register(tls, uintptr(unsafe.Pointer(&over)), 1); rc != lib.SQLITE_OK {
 		panic(rc)
 	}
 })
 
 func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
-	open := called[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](below.FxOpen)
+	open := vfs.Called[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](below.FxOpen)
 	rc := open(tls, uintptr(unsafe.Pointer(below)), name, file, flags, outFlags)
 	if rc != lib.SQLITE_OK || flags&(lib.SQLITE_OPEN_WAL|lib.SQLITE_OPEN_MAIN_DB) == 0 {
 		return rc
@@ -165,20 +169,20 @@ func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintp
 	if d == nil {
 		return rc
 	}
-	methods := &at[lib.Tsqlite3_file](file).FpMethods
+	methods := &vfs.At[lib.Tsqlite3_file](file).FpMethods
 	if flags&lib.SQLITE_OPEN_WAL != 0 {
 		if plain == nil {
-			plain = at[lib.Tsqlite3_io_methods](*methods)
+			plain = vfs.At[lib.Tsqlite3_io_methods](*methods)
 			watching = *plain
 			watching.FxWrite, watching.FxSync, watching.FxTruncate, watching.FxClose =
-				function(watchWrite), function(watchSync), function(watchTruncate), function(watchClose)
+				vfs.Function(watchWrite), vfs.Function(watchSync), vfs.Function(watchTruncate), vfs.Function(watchClose)
 		}
 		*methods = uintptr(unsafe.Pointer(&watching))
 	} else {
 		if uncounted == nil {
-			uncounted = at[lib.Tsqlite3_io_methods](*methods)
+			uncounted = vfs.At[lib.Tsqlite3_io_methods](*methods)
 			counting = *uncounted
-			counting.FxRead, counting.FxClose = function(countRead), function(countClose)
+			counting.FxRead, counting.FxClose = vfs.Function(countRead), vfs.Function(countClose)
 		}
 		*methods = uintptr(unsafe.Pointer(&counting))
 	}
@@ -186,7 +190,7 @@ func watchOpen(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintp
 	return rc
 }
 
-func watched(file uintptr) *disk {
+func watched(file uintptr) *Disk {
 	disks.Lock()
 	defer disks.Unlock()
 	return disks.byFile[file]
@@ -197,15 +201,15 @@ func countRead(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqli
 	disks.Lock()
 	d.read++
 	disks.Unlock()
-	return called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](uncounted.FxRead)(tls, file, text, length, offset)
+	return vfs.Called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](uncounted.FxRead)(tls, file, text, length, offset)
 }
 
 func watchWrite(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlite3_int64) int32 {
 	d := watched(file)
 	disks.Lock()
-	d.pending = append(d.pending, piece{offset, slices.Clone(unsafe.Slice(at[byte](text), length))})
+	d.pending = append(d.pending, piece{offset, slices.Clone(unsafe.Slice(vfs.At[byte](text), length))})
 	disks.Unlock()
-	return called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](plain.FxWrite)(tls, file, text, length, offset)
+	return vfs.Called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](plain.FxWrite)(tls, file, text, length, offset)
 }
 
 func watchSync(tls *libc.TLS, file uintptr, flags int32) int32 {
@@ -216,7 +220,7 @@ func watchSync(tls *libc.TLS, file uintptr, flags int32) int32 {
 	if refused {
 		return lib.SQLITE_IOERR_FSYNC
 	}
-	return called[func(*libc.TLS, uintptr, int32) int32](plain.FxSync)(tls, file, flags)
+	return vfs.Called[func(*libc.TLS, uintptr, int32) int32](plain.FxSync)(tls, file, flags)
 }
 
 func watchTruncate(tls *libc.TLS, file uintptr, size lib.Tsqlite3_int64) int32 {
@@ -224,7 +228,7 @@ func watchTruncate(tls *libc.TLS, file uintptr, size lib.Tsqlite3_int64) int32 {
 	disks.Lock()
 	d.kept, d.pending = d.kept[:min(size, int64(len(d.kept)))], nil
 	disks.Unlock()
-	return called[func(*libc.TLS, uintptr, lib.Tsqlite3_int64) int32](plain.FxTruncate)(tls, file, size)
+	return vfs.Called[func(*libc.TLS, uintptr, lib.Tsqlite3_int64) int32](plain.FxTruncate)(tls, file, size)
 }
 
 func watchClose(tls *libc.TLS, file uintptr) int32 { return closeFile(tls, file, plain) }
@@ -235,5 +239,5 @@ func closeFile(tls *libc.TLS, file uintptr, own *lib.Tsqlite3_io_methods) int32 
 	disks.Lock()
 	delete(disks.byFile, file)
 	disks.Unlock()
-	return called[func(*libc.TLS, uintptr) int32](own.FxClose)(tls, file)
+	return vfs.Called[func(*libc.TLS, uintptr) int32](own.FxClose)(tls, file)
 }

@@ -1,4 +1,4 @@
-package sqlite
+package vfs
 
 import (
 	"encoding/binary"
@@ -9,11 +9,6 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SQLite writes each page of its write-ahead log in two calls, and its Go build
-// syncs the file's times along with its data. For a small transaction that takes
-// longer than everything else. So the functions below sit between SQLite and its
-// own layer over the operating system. They write a transaction to the log in one
-// call, and sync the data alone, as the SQLite of a Linux distribution does.
 var (
 	ownLayer *lib.Tsqlite3_vfs        // SQLite's own
 	ownLog   *lib.Tsqlite3_io_methods // of a log in SQLite's own layer
@@ -26,6 +21,13 @@ var (
 		logs      map[*logFile]struct{}
 		databases map[uintptr]uintptr // functions of databases, by those of SQLite's own layer
 	}
+)
+
+// A frame of the log begins with a header of FrameHeader bytes. At FrameSize it says how
+// large the database is after the transaction, or 0 if more frames of it follow.
+const (
+	FrameHeader = 24
+	FrameSize   = 4
 )
 
 // gatherBytes is how much of a transaction is gathered. SQLite's own layer writes
@@ -43,65 +45,48 @@ type logFile struct {
 	synced  bool
 }
 
-// gatherLog installs this layer for all connections that are opened later.
-var gatherLog = sync.OnceFunc(func() {
+// Install puts this layer under all connections that are opened later.
+var Install = sync.OnceFunc(func() {
 	tls := libc.NewTLS()
 	defer tls.Close()
-	ownLayer = at[lib.Tsqlite3_vfs](lib.Xsqlite3_vfs_find(tls, 0))
+	ownLayer = At[lib.Tsqlite3_vfs](lib.Xsqlite3_vfs_find(tls, 0))
 	layer := *ownLayer // except for opening
 	layer.FszOsFile += int32(unsafe.Sizeof(uintptr(0)))
-	layer.FxOpen = function(openFile)
+	layer.FxOpen = Function(openFile)
 	opened.logs, opened.databases = make(map[*logFile]struct{}), make(map[uintptr]uintptr)
 	if rc := lib.Xsqlite3_vfs_register(tls, placed(tls, layer), 1); rc != lib.SQLITE_OK {
 		panic(rc)
 	}
 })
 
-// at returns the value at an address that SQLite passed.
-func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
-
-// placed returns the address of a copy of a value in SQLite's memory. SQLite computes
-// with addresses, which the race detector forbids for those of Go's memory.
-func placed[T any](tls *libc.TLS, value T) uintptr {
-	address := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(value)))
-	*at[T](address) = value
-	return address
-}
-
-// function returns a Go function as SQLite refers to it.
-func function(f any) uintptr { return (*[2]uintptr)(unsafe.Pointer(&f))[1] }
-
-// called returns the function that SQLite refers to.
-func called[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
-
 // logAt returns the place in the handle of a database, or of its log, that has the
 // address of the log.
-func logAt(file uintptr) *uintptr { return at[uintptr](file + uintptr(ownLayer.FszOsFile)) }
+func logAt(file uintptr) *uintptr { return At[uintptr](file + uintptr(ownLayer.FszOsFile)) }
 
-func logOf(file uintptr) *logFile { return at[logFile](*logAt(file)) }
+func logOf(file uintptr) *logFile { return At[logFile](*logAt(file)) }
 
 func openFile(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
-	open := called[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](ownLayer.FxOpen)
+	open := Called[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](ownLayer.FxOpen)
 	rc := open(tls, uintptr(unsafe.Pointer(ownLayer)), name, file, flags, outFlags)
 	if rc != lib.SQLITE_OK || flags&(lib.SQLITE_OPEN_WAL|lib.SQLITE_OPEN_MAIN_DB) == 0 {
 		return rc
 	}
 	opened.Lock()
 	defer opened.Unlock()
-	methods := &at[lib.Tsqlite3_file](file).FpMethods
+	methods := &At[lib.Tsqlite3_file](file).FpMethods
 	if flags&lib.SQLITE_OPEN_MAIN_DB != 0 {
 		if opened.databases[*methods] == 0 {
-			database := *at[lib.Tsqlite3_io_methods](*methods)
-			database.FxShmLock = function(lockLog)
+			database := *At[lib.Tsqlite3_io_methods](*methods)
+			database.FxShmLock = Function(lockLog)
 			opened.databases[*methods] = placed(tls, database)
 		}
 		*methods = opened.databases[*methods]
 		return rc
 	}
 	if ownLog == nil {
-		ownLog = at[lib.Tsqlite3_io_methods](*methods)
+		ownLog = At[lib.Tsqlite3_io_methods](*methods)
 		log := *ownLog
-		log.FxRead, log.FxWrite, log.FxSync, log.FxClose = function(readLog), function(writeLog), function(syncLog), function(closeLog)
+		log.FxRead, log.FxWrite, log.FxSync, log.FxClose = Function(readLog), Function(writeLog), Function(syncLog), Function(closeLog)
 		thisLog = placed(tls, log)
 	}
 	*methods = thisLog
@@ -115,9 +100,9 @@ func openFile(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintpt
 // writeLog gathers the pages of a transaction, which follow each other, and writes
 // them with the last one. It does not gather what changes earlier pages.
 func writeLog(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlite3_int64) int32 {
-	log, added := logOf(file), unsafe.Slice(at[byte](text), length)
-	if length == frameHeader {
-		log.commits = binary.BigEndian.Uint32(added[frameSize:]) != 0
+	log, added := logOf(file), unsafe.Slice(At[byte](text), length)
+	if length == FrameHeader {
+		log.commits = binary.BigEndian.Uint32(added[FrameSize:]) != 0
 	}
 	follows := offset == log.start+int64(len(log.text))
 	if !follows || len(log.text)+len(added) > gatherBytes {
@@ -130,7 +115,7 @@ func writeLog(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlit
 		return ownWrite(tls, file, text, length, offset)
 	}
 	log.text = append(log.text, added...)
-	if length == frameHeader || !log.commits {
+	if length == FrameHeader || !log.commits {
 		return lib.SQLITE_OK
 	}
 	return log.flush(tls, file)
@@ -152,7 +137,7 @@ func (log *logFile) flush(tls *libc.TLS, file uintptr) int32 {
 }
 
 func ownWrite(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlite3_int64) int32 {
-	return called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](ownLog.FxWrite)(tls, file, text, length, offset)
+	return Called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](ownLog.FxWrite)(tls, file, text, length, offset)
 }
 
 // syncLog makes the log durable. The first time SQLite does it, since the log may
@@ -171,7 +156,7 @@ func syncLog(tls *libc.TLS, file uintptr, flags int32) int32 {
 }
 
 func ownSync(tls *libc.TLS, file uintptr, flags int32) int32 {
-	return called[func(*libc.TLS, uintptr, int32) int32](ownLog.FxSync)(tls, file, flags)
+	return Called[func(*libc.TLS, uintptr, int32) int32](ownLog.FxSync)(tls, file, flags)
 }
 
 // readLog writes what was gathered if that is to be read. Otherwise it must not: the
@@ -183,7 +168,7 @@ func readLog(tls *libc.TLS, file, text uintptr, length int32, offset lib.Tsqlite
 			return rc
 		}
 	}
-	return called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](ownLog.FxRead)(tls, file, text, length, offset)
+	return Called[func(*libc.TLS, uintptr, uintptr, int32, lib.Tsqlite3_int64) int32](ownLog.FxRead)(tls, file, text, length, offset)
 }
 
 // lockLog locks or unlocks a part of the log's index, for which SQLite's own layer has
@@ -195,12 +180,12 @@ func lockLog(tls *libc.TLS, database uintptr, part, parts, flags int32) int32 {
 		log := logOf(database)
 		log.text = log.text[:0]
 	}
-	return called[func(*libc.TLS, uintptr, int32, int32, int32) int32](ownLog.FxShmLock)(tls, database, part, parts, flags)
+	return Called[func(*libc.TLS, uintptr, int32, int32, int32) int32](ownLog.FxShmLock)(tls, database, part, parts, flags)
 }
 
 func closeLog(tls *libc.TLS, file uintptr) int32 {
 	opened.Lock()
 	delete(opened.logs, logOf(file))
 	opened.Unlock()
-	return called[func(*libc.TLS, uintptr) int32](ownLog.FxClose)(tls, file)
+	return Called[func(*libc.TLS, uintptr) int32](ownLog.FxClose)(tls, file)
 }

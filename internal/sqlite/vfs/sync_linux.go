@@ -1,4 +1,4 @@
-package sqlite
+package vfs
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 // syncData makes the data of a file durable, and its size, but not its times.
 func syncData(_ *libc.TLS, file uintptr, _ int32) int32 {
 	for {
-		err := syscall.Fdatasync(int(at[lib.TunixFile](file).Fh))
+		err := syscall.Fdatasync(int(At[lib.TunixFile](file).Fh))
 		if err == nil {
 			return lib.SQLITE_OK
 		}

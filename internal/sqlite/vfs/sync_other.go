@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sqlite
+package vfs
 
 import "modernc.org/libc"
 
