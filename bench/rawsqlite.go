@@ -57,7 +57,7 @@ func (s *stage) rawArm(ctx context.Context, together int) (arm, error) {
 			now++
 			sequence++
 			position++
-			err = sqlitex.Execute(conn, "INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, text) VALUES (?, ?, ?, 1, 'DefaultUser', ?, ?)",
+			err = sqlitex.Execute(conn, "INSERT INTO records (position, entity, sequence, version, recorded_by, recorded_on, digest, seal, text) VALUES (?, ?, ?, 1, 'DefaultUser', ?, zeroblob(32), zeroblob(8), ?)",
 				&sqlitex.ExecOptions{Args: []any{position, entity, sequence, now, some[i%len(some)]}})
 		}
 		if err == nil {
