@@ -185,19 +185,6 @@ func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
 	return reply
 }
 
-// says fails the test unless each of the pages has these texts in it.
-func (s site) says(t *testing.T, pages map[string][]string) {
-	t.Helper()
-	for at, want := range pages {
-		page := s.get(t, at).Text()
-		for _, text := range want {
-			if !strings.Contains(page, text) {
-				t.Errorf("/%s lacks %s:\n%s", at, text, page)
-			}
-		}
-	}
-}
-
 // scheme makes the browser prefer a colour scheme.
 func scheme(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
