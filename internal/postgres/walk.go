@@ -27,7 +27,7 @@ const (
 		ORDER BY o.created_on %[2]s, o.identifier %[2]s LIMIT $2`
 	createdHeads = `CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = o.kind AND identifier = o.identifier OFFSET 0) h `
 
-	// The index by modification lags behind (listed.go). So the first entities in the
+	// The index by modification lags behind (listmodified.go). So the first entities in the
 	// index are not always the first ones. But the first ones cannot be further away
 	// than the lag beyond the last of these. So the statement sorts what the index has
 	// up to there. $7 is where it begins to read the index.
