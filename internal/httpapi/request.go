@@ -15,6 +15,7 @@ import (
 
 	"oda"
 	"oda/internal/rawjson"
+	"oda/internal/serving"
 )
 
 // check checks the parameters against the API description and notes the query and
@@ -283,8 +284,8 @@ const drainTime = 10 * time.Second
 
 // drain reads the rest of a refused body. A client that reads nothing before it
 // has sent everything then sees the answer, not a broken connection. If the rest
-// takes too long, the connection is closed. In HTTP/2 the answer tells the client to
-// stop sending, and the connection goes on.
+// takes too long, the connection is closed; a spare one sooner, since others need it. In
+// HTTP/2 the answer tells the client to stop sending, and the connection goes on.
 func (c *call) drain() {
 	if c.r.Body == nil || c.r.Body == http.NoBody || c.ended || c.r.ProtoMajor >= 2 {
 		return
@@ -293,7 +294,11 @@ func (c *call) drain() {
 		c.head("Connection", "close")
 		return
 	}
-	if err := http.NewResponseController(c).SetReadDeadline(time.Now().Add(drainTime)); err != nil {
+	wait := drainTime
+	if serving.IsSpare(c.r.Context()) {
+		wait = lingerTime
+	}
+	if err := http.NewResponseController(c).SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return
 	}
 	if _, err := io.Copy(io.Discard, c.r.Body); err != nil {

@@ -103,6 +103,17 @@ func TestAClientThatDoesNotReadItsAnswer(t *testing.T) {
 	}
 }
 
+// Clients that never send the rest of a body do not keep probes from spare connections.
+func TestProbesAreAnsweredBesideBodiesThatDoNotArrive(t *testing.T) {
+	t.Parallel()
+	a := env.Start(t, func(cfg *app.Config) { cfg.MaxConnections = 1 })
+	begin(t, a, "/sbds/slow", 2)
+	for range 80 { // many times as many as there are spare connections
+		fmt.Fprint(dial(t, a), "PUT /api/v1/sbds/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
+	}
+	want(t, 200, raw(t, a, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"))
+}
+
 // A server that stops finishes the requests in progress and accepts no new ones.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
