@@ -112,6 +112,9 @@ const microsecondsOfDay = 24 * 60 * 60 * 1_000_000
 // a call whose record does not say when it was made.
 const DayOfRecording Day = math.MinInt32
 
+// Days is a range of consecutive days, both ends included.
+type Days struct{ First, Last Day }
+
 // DayOf returns the day of an instant.
 func DayOf(i Instant) Day {
 	day := i / microsecondsOfDay

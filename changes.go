@@ -107,3 +107,9 @@ type Log interface {
 	// for.
 	Await(ctx context.Context, after Position) error
 }
+
+// LostChange returns the error for a change that is missing or cannot be read, after a
+// position up to which the log is complete. To read on would be to skip the change.
+func LostChange(after Position) *Error {
+	return Errorf(DamagedText, "A change after position %d is missing in the archive's database, so the log of changes cannot be read beyond it. "+FindDamage, after)
+}

@@ -1,7 +1,6 @@
 package oda
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -136,29 +135,5 @@ type Calendar interface {
 	DaysAround(ctx context.Context, until, from Day) (before, after *Day, err error)
 }
 
-// Days is a range of consecutive days, both ends included.
-type Days struct{ First, Last Day }
-
 // ErrTaken says that a generated identifier is already in use.
 var ErrTaken = errors.New("the identifier is taken")
-
-// Key makes a retry safe: the same key with the same request gets the same
-// answer as the first time. Digest is that of the request.
-type Key struct {
-	Value  string
-	Digest [32]byte
-}
-
-// Check returns an error if the key was first used for a request with another digest.
-func (k Key) Check(digest []byte) error {
-	if bytes.Equal(k.Digest[:], digest) {
-		return nil
-	}
-	return Errorf(KeyReused, "This Idempotency-Key was used before, for another request. "+
-		"Send the same request to retry it, or a new key to store something new.")
-}
-
-// Missing returns the error for an entity that is not in the archive.
-func Missing(ref Ref) *Error {
-	return Errorf(NotFound, "The requested identifier %s could not be found among the %s.", Clip(ref.ID), ref.Kind.Collection())
-}

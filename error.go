@@ -136,12 +136,6 @@ func DamagedSummary(ref Ref) *Error {
 	return Errorf(DamagedText, "What searches know of %s %s is damaged, so they cannot answer with it. "+FindDamage, ref.Kind, ref.ID)
 }
 
-// LostChange returns the error for a change that is missing or cannot be read, after a
-// position up to which the log is complete. To read on would be to skip the change.
-func LostChange(after Position) *Error {
-	return Errorf(DamagedText, "A change after position %d is missing in the archive's database, so the log of changes cannot be read beyond it. "+FindDamage, after)
-}
-
 // Unreadable returns the error for an entity in a part of the database's file
 // that the database cannot read.
 func Unreadable(ref Ref) *Error {
@@ -165,6 +159,11 @@ func NothingStored(err error) error {
 func Lost(ref Ref, version, sequence int64) *Error {
 	return Errorf(DamagedText, "Record %d in version %d of %s %s is missing in the archive's database, so the version cannot be read. "+FindDamage,
 		sequence, version, ref.Kind, ref.ID)
+}
+
+// Missing returns the error for an entity that is not in the archive.
+func Missing(ref Ref) *Error {
+	return Errorf(NotFound, "The requested identifier %s could not be found among the %s.", Clip(ref.ID), ref.Kind.Collection())
 }
 
 // CodeOf returns the code of the Error in err's chain, Internal if there is

@@ -75,14 +75,6 @@ func (e *LogEntry) Metadata() Metadata {
 	return Metadata{Version: e.Version, CreatedBy: e.CreatedBy, CreatedOn: e.CreatedOn, LastModifiedBy: e.By, LastModifiedOn: e.On}
 }
 
-// CatalogueEntry is what the catalogue has about a version, as engines store it.
-type CatalogueEntry struct {
-	Hash      int64
-	Telescope string // empty: none
-	Summary   []byte // packed
-	Terms     string // with a space before and after each
-}
-
 // Prepare checks the entry by itself, and works out what search knows of a version.
 // An error says what is wrong with it. It is called once, before the entry is
 // loaded, and may be called for many entries at a time.
@@ -134,12 +126,12 @@ func (e *LogEntry) checkValues() error {
 	case e.Kind != ExecutionBlock && (e.After != 0 || e.Runs != nil):
 		return errors.New("only an ExecutionBlock can have records")
 	}
-	listed := int64(0)
+	held := int64(0)
 	for _, run := range e.Runs {
 		if run.First < 1 || run.Last < run.First || run.Last > e.After {
 			return errors.New("its list names records that were not there yet")
 		}
-		if listed += run.Last - run.First + 1; listed > e.After {
+		if held += run.Last - run.First + 1; held > e.After {
 			return errors.New("its list names records twice")
 		}
 	}

@@ -1,5 +1,10 @@
 package oda
 
+import (
+	"strings"
+	"unicode"
+)
+
 // Summary is what search, lists and provenance know about the content of a
 // document. The bounds below limit its size.
 type Summary struct {
@@ -79,3 +84,9 @@ const (
 	maxBlockBytes     = 64 << 10
 	maxName           = 1 << 10 // bytes of a name
 )
+
+// isPlainText reports whether every engine can store a text as text: it has no
+// control characters, such as NUL, which PostgreSQL refuses, and is not too long.
+func isPlainText(text string) bool {
+	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, unicode.IsControl)
+}

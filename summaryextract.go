@@ -115,6 +115,14 @@ func (x *Extract) Summary() *Summary {
 	return &s
 }
 
+// CatalogueEntry is what the catalogue has about a version, as engines store it.
+type CatalogueEntry struct {
+	Hash      int64
+	Telescope string // empty: none
+	Summary   []byte // packed
+	Terms     string // with a space before and after each
+}
+
 // Entry returns what the catalogue has about the document of an entity.
 func (x *Extract) Entry(ref Ref) *CatalogueEntry {
 	s := x.Summary()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -60,12 +59,6 @@ func (p *Put) admitNew() error {
 // ValidTelescope reports whether the name of a telescope is one that documents are
 // found by, and that a role can be bound to.
 func ValidTelescope(name string) bool { return utf8.ValidString(name) && isPlainText(name) }
-
-// isPlainText reports whether every engine can store a text as text: it has no
-// control characters, such as NUL, which PostgreSQL refuses, and is not too long.
-func isPlainText(text string) bool {
-	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, unicode.IsControl)
-}
 
 // Admit returns an error if the caller may not write over a stored document with
 // that telescope, which is empty if it has none. The engine asks within the

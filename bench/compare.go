@@ -67,7 +67,7 @@ func (c compare) served(ctx context.Context, work work) func(*server, error) (ar
 		if err != nil {
 			return arm{}, fmt.Errorf("prepare %s: %w", srv.name, err)
 		}
-		return loadArm(srv, "", all, c.each), srv.settle(ctx)
+		return loadArm(srv, "", all, c.each), srv.tidy(ctx)
 	}
 }
 
@@ -85,7 +85,7 @@ func (c compare) guarded(ctx context.Context, s *stage, engine string) (arm, err
 	for i := range all {
 		all[i].token = token
 	}
-	return loadArm(srv, withToken, all, c.each), errors.Join(err, srv.settle(ctx))
+	return loadArm(srv, withToken, all, c.each), errors.Join(err, srv.tidy(ctx))
 }
 
 // loadArm keeps connections to a server busy. The detail distinguishes its

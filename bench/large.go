@@ -124,7 +124,7 @@ func (s *stage) fillTwo(ctx context.Context, count int, fill func(ctx context.Co
 			rates = append(rates, float64(rows)/time.Since(begin).Seconds())
 			s.say("  %s: %d %% filled, %s per second", srv.arm(""), 100*(part+1)/tenths, format(rates[part], ""))
 		}
-		if err := srv.settle(ctx); err != nil {
+		if err := srv.tidy(ctx); err != nil {
 			return nil, nil, err
 		}
 		wrote, log, err := srv.output(ctx)

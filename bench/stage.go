@@ -166,7 +166,7 @@ func (s *stage) arms(ctx context.Context, prepare func(context.Context, *server)
 	for _, srv := range odas {
 		some, err := prepare(ctx, srv)
 		if err == nil {
-			err = srv.settle(ctx)
+			err = srv.tidy(ctx)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", srv.arm(""), err)
@@ -189,9 +189,9 @@ func (s *stage) startOda(ctx context.Context, program program, engine string) (*
 	return s.start(ctx, srv)
 }
 
-// settle lets PostgreSQL do now what its autovacuum would do within minutes,
+// tidy lets PostgreSQL do now what its autovacuum would do within minutes,
 // and a checkpoint, so that neither disturbs a measurement.
-func (srv *server) settle(ctx context.Context) error {
+func (srv *server) tidy(ctx context.Context) error {
 	if srv.database == "" {
 		return nil
 	}

@@ -153,7 +153,7 @@ func start(archive *client.Client, file blockFile, o Options) (*Recorder, error)
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		at: w.end(), moved: make(chan struct{}), ended: make(chan struct{}),
 	}
-	r.ship = newShipper(s, archive, o.Logger, r.settled)
+	r.ship = newShipper(s, archive, o.Logger, r.advanced)
 	r.ship.lag = r.Lag
 	r.created = r.ship.created
 	ctx, stop := context.WithCancel(context.Background())

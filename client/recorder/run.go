@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// settled is called by the shipper when everything before a position is
+// advanced is called by the shipper when everything before a position is
 // settled.
-func (r *Recorder) settled(to position, some tally) {
-	r.write.settle(to, some)
+func (r *Recorder) advanced(to position, some tally) {
+	r.write.markDone(to, some)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at, r.created, r.refused, r.damaged = to, r.ship.created, r.ship.count.refused, r.ship.count.damaged

@@ -147,7 +147,7 @@ func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error
 		}
 		return false, err
 	}
-	return false, p.settle(lines.items, lines.to, stored)
+	return false, p.advance(lines.items, lines.to, stored)
 }
 
 // post sends records in one request, and gives up if it takes too long.
@@ -201,9 +201,9 @@ func (p *shipper) refuse(it item, because error) error {
 	return nil
 }
 
-// settle moves the session to a new position. It first puts damaged lines
+// advance moves the session to a new position. It first puts damaged lines
 // before the position aside.
-func (p *shipper) settle(items []item, to position, stored int64) error {
+func (p *shipper) advance(items []item, to position, stored int64) error {
 	some := tally{}
 	for _, it := range items {
 		some.bytes += it.end.offset - it.at.offset

@@ -166,8 +166,8 @@ func (w *writer) end() position {
 	return w.at
 }
 
-// settle notes that records up to a position were acknowledged or put aside.
-func (w *writer) settle(to position, some tally) {
+// markDone notes that records up to a position were acknowledged or put aside.
+func (w *writer) markDone(to position, some tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done.records = min(w.done.records+some.records, w.amount.records)

@@ -21,7 +21,7 @@ func (p *proof) end(ctx context.Context, host string) (report string, err error)
 	defer func() { err = errors.Join(err, p.close()) }()
 	p.Pause()
 	errs := []error{p.failure()}
-	whole, all, v, err := p.settle(ctx, host)
+	whole, all, v, err := p.readUntilTheyAgree(ctx, host)
 	if errs = append(errs, err, v.err("a reading from the beginning")); err != nil {
 		return "", errors.Join(errs...)
 	}
@@ -50,9 +50,9 @@ func (p *proof) end(ctx context.Context, host string) (report string, err error)
 	return p.report(len(whole)), errors.Join(errs...)
 }
 
-// settle reads what is stored and the log from the beginning, until both agree
+// readUntilTheyAgree reads what is stored and the log from the beginning, until both agree
 // or the time is over.
-func (p *proof) settle(ctx context.Context, host string) (whole []step, all load.Truth, v *verdict, err error) {
+func (p *proof) readUntilTheyAgree(ctx context.Context, host string) (whole []step, all load.Truth, v *verdict, err error) {
 	reader := newFollower("reading", apiAt(host), polling, nil, p.Now)
 	reader.most = 10_000
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {

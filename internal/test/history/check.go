@@ -26,7 +26,7 @@ var ErrNotLinearizable = errors.New("the history is not linearizable")
 // The error says where below dir the history was saved.
 func check(history []operation, entities int, dir string) error {
 	operations := make([]porcupine.Operation, 0, len(history))
-	for _, op := range settle(history) {
+	for _, op := range decide(history) {
 		operations = append(operations, porcupine.Operation{
 			ClientId: op.Client, Input: op.Request, Call: op.Call, Output: op.Response, Return: op.Return,
 		})

@@ -10,7 +10,7 @@
 // an order of the operations that the model allows (model.go, check.go).
 //
 // A write whose answer was lost may have taken effect, perhaps late, or not at
-// all. Such writes are settled before the search (settle.go).
+// all. Such writes are decided about before the search (decide.go).
 //
 // Histories that are too large for a search are for package load.
 //

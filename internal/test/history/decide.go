@@ -1,6 +1,6 @@
 package history
 
-// settle decides about operations without a clear answer.
+// decide gives operations without a clear answer an outcome, or omits them.
 //
 // Every write has a unique marker, and nobody can remove a marker unseen: an
 // update must claim metadata that is known only from the whole document, and
@@ -11,9 +11,9 @@ package history
 //
 // Both are equivalent to an operation that never returns, but spare the search
 // from trying both outcomes of each.
-func settle(history []operation) []operation {
+func decide(history []operation) []operation {
 	shown := firstShown(history)
-	settled := make([]operation, 0, len(history))
+	decided := make([]operation, 0, len(history))
 	for _, op := range history {
 		if op.Response.Outcome == unclear {
 			at, ok := shown[op.Request.Marker]
@@ -23,9 +23,9 @@ func settle(history []operation) []operation {
 			op.Response.Outcome = tookEffect
 			op.Return = max(op.Call, at)
 		}
-		settled = append(settled, op)
+		decided = append(decided, op)
 	}
-	return settled
+	return decided
 }
 
 // firstShown returns, for each marker, when the first answer that shows it was
