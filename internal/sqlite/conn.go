@@ -3,7 +3,6 @@ package sqlite
 import (
 	"strings"
 	"time"
-	"unsafe"
 
 	"zombiezen.com/go/sqlite"
 
@@ -17,7 +16,6 @@ import (
 type conn struct {
 	*sqlite.Conn
 	statements map[string]*sqlite.Stmt
-	given      string // what the SQL function given returns
 }
 
 // pragmas make commits durable and let connections read while one writes. The
@@ -58,11 +56,6 @@ func openConn(path string, flags sqlite.OpenFlags, checks ...func(*conn) error) 
 	}
 	if err == nil {
 		err = c.script(pragmas)
-	}
-	if err == nil {
-		err = raw.CreateFunction("given", &sqlite.FunctionImpl{Scalar: func(sqlite.Context, []sqlite.Value) (sqlite.Value, error) {
-			return sqlite.TextValue(c.given), nil
-		}})
 	}
 	if err != nil {
 		_ = c.close() // the first error matters
@@ -133,15 +126,6 @@ func (c *conn) bind(query string, args ...any) (*sqlite.Stmt, error) {
 // exec runs a statement that returns no rows.
 func (c *conn) exec(query string, args ...any) error {
 	return c.query(query, nil, args...)
-}
-
-// execGiven runs a statement that reads a large text as CAST(given() AS BLOB). The driver
-// copies what is bound byte by byte, but all at once what a function returns: for a
-// document of 5 KB that saves a twentieth of all that storing it takes.
-func (c *conn) execGiven(text []byte, query string, args ...any) error {
-	c.given = unsafe.String(unsafe.SliceData(text), len(text))
-	defer func() { c.given = "" }()
-	return c.exec(query, args...)
 }
 
 // query runs a statement and calls row for each of its rows. It always resets the
