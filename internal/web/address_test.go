@@ -58,12 +58,7 @@ func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
 		"SKA-Mid":        {"ExecutionBlocks of this telescope", "eb-1"},
 		"PKS J0918-1205": {`href="sbds?cone=139.5,-12.083333,1"`, "09h 18m 00.0s, −12° 05′ 00.0″"},
 	} {
-		page := s.get(t, "search?q="+url.QueryEscape(text)).Text()
-		for _, part := range want {
-			if !strings.Contains(page, part) {
-				t.Errorf("%q does not find %s", text, part)
-			}
-		}
+		s.says(t, "search?q="+url.QueryEscape(text), want...)
 	}
 	// A name with a position in it is a name first.
 	s.store(t, "/sbds/sbd-2", `{"name":"J0918-1205 again"}`)

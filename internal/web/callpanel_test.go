@@ -3,15 +3,11 @@ package web_test
 import (
 	"strings"
 	"testing"
-
-	"oda/internal/test/env"
 )
 
 // The calls around the one in the panel change as calls come, and with the filter.
 func TestThePanelKnowsTheCallsAround(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, false), callIn("m.f", 2, 3, false)})
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, false), callIn("m.f", 2, 3, false))
 	connectedTimeline(t, ctx, s, "eb-1?call=3")
 	around := func(want string) {
 		t.Helper()

@@ -137,9 +137,7 @@ func TestANightKeepsItsZone(t *testing.T) {
 		"night?date=2026-03-05&telescope=ska_low&" + zone: `<a href="night?date=2026-03-05&amp;` + zone + `">Show all telescopes</a>`,
 		"night?date=2026-03-01&telescope=ska_mid&" + zone: `and 1 more, in the <a href="./api/v1/night?date=2026-03-01&amp;telescope=ska_mid&amp;` + zone + `">`,
 	} {
-		if page := s.get(t, at).Text(); !strings.Contains(page, want) {
-			t.Errorf("/%s lacks %s:\n%s", at, want, page)
-		}
+		s.says(t, at, want)
 	}
 	tonight := func(zone string) string {
 		return regexp.MustCompile(`date=(\d{4}-\d\d-\d\d)`).FindString(s.get(t, "night?zone="+zone).Header.Get("Location"))
@@ -252,17 +250,12 @@ func TestFailuresOfAFunctionLeadToItsCalls(t *testing.T) {
 	for i := range 5 {
 		s.storeCalls(t, fmt.Sprint("eb-many-", i), []string{callIn("m.often", 8, 9, true)})
 	}
-	page := s.get(t, "night?date=2026-03-01").Text()
-	for _, want := range []string{
+	page := s.says(t, "night?date=2026-03-01",
 		`<td><a href="./ebs/eb-1?calls=failed&amp;function=m.once#calls">once</a></td>`,
-		`<td>both <span class="of">in <a class="id" href="./ebs/eb-1?calls=failed&amp;function=m.both#calls">eb-1</a>, ` +
+		`<td>both <span class="of">in <a class="id" href="./ebs/eb-1?calls=failed&amp;function=m.both#calls">eb-1</a>, `+
 			`<a class="id" href="./ebs/eb-2?calls=failed&amp;function=m.both#calls">eb-2</a></span></td>`,
 		`function=m.often#calls">eb-many-2</a> and others</span></td>`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
-		}
-	}
+	)
 	if strings.Contains(page, "most frequent") {
 		t.Error("the page leaves functions out")
 	}
@@ -272,12 +265,7 @@ func TestFailuresOfAFunctionLeadToItsCalls(t *testing.T) {
 	for i := range 30 {
 		s.record(t, "eb-2", callIn(fmt.Sprint("m.g", i), 10, 11, true))
 	}
-	page = s.get(t, "night?date=2026-03-01").Text()
-	for _, want := range []string{`>The 20 most frequent of 33; the others`, `<p class="printed">The 10 most frequent of 33.</p>`} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
-		}
-	}
+	s.says(t, "night?date=2026-03-01", `>The 20 most frequent of 33; the others`, `<p class="printed">The 10 most frequent of 33.</p>`)
 }
 
 // A slow call says when it was made, and in which block.
@@ -344,8 +332,6 @@ func TestTonightHasNoCallsYet(t *testing.T) {
 	s := emptySite(t)
 	tonight := time.Now().UTC().Add(-12 * time.Hour).Format(time.DateOnly)
 	for date, want := range map[string]string{tonight: "No calls have been made so far.", "2026-03-01": "No calls were made that night."} {
-		if page := s.get(t, "night?date="+date).Text(); !strings.Contains(page, want) {
-			t.Errorf("the night of %s does not say %q", date, want)
-		}
+		s.says(t, "night?date="+date, want)
 	}
 }

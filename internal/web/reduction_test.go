@@ -247,15 +247,10 @@ func TestATimelineLooksWhereTheCallsAre(t *testing.T) {
 func TestACallHasAnAddress(t *testing.T) {
 	s := emptySite(t)
 	s.storeCalls(t, "eb-1", []string{callIn("m.a", 0, 1, false), callIn("m.b", 2, 3, true), callIn("m.a", 4, 5, false), callIn("m.b", 6, 7, true)})
-	page := s.get(t, "ebs/eb-1?call=2").Text()
-	for _, want := range []string{
+	page := s.says(t, "ebs/eb-1?call=2",
 		`<span class="times">2 ×</span> <span class="name">b</span> <span class="detail">it broke</span>`,
 		"  in m.b</pre>", `href="eb-1?call=1#timeline" rel="prev"`, `href="eb-1?call=3#timeline" rel="next"`, `data-go="failureAfter" href="eb-1?call=4#timeline"`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
-		}
-	}
+	)
 	if strings.Contains(page, `data-go="failureBefore"`) {
 		t.Error("there is a failure before the first")
 	}
@@ -305,25 +300,17 @@ func TestFilteredCallsAreAllThere(t *testing.T) {
 	for !s.timeline(t, "eb-1", "").Complete { // so that the index knows all calls
 	}
 	row := regexp.MustCompile(`id="call-(\d+)"`)
-	next := regexp.MustCompile(`<a href="eb-1(\?[^"]*)#calls" rel="next">`)
 	for filter, all := range want {
 		var got []string
-		pages := 0
-		for at := "?" + filter; at != "" && pages < 20; pages++ {
-			page := s.get(t, "ebs/eb-1"+strings.ReplaceAll(at, "&amp;", "&")).Text()
-			for _, found := range row.FindAllStringSubmatch(page, -1) {
-				got = append(got, found[1])
-			}
-			at = ""
-			if further := next.FindStringSubmatch(page); further != nil {
-				at = further[1]
-			}
+		pages, _ := s.walk(t, "ebs/eb-1?"+filter, "next")
+		for _, found := range row.FindAllStringSubmatch(strings.Join(pages, ""), -1) {
+			got = append(got, found[1])
 		}
 		if !slices.Equal(got, all) {
 			t.Errorf("%q leaves %d calls in the table, want %d:\n%v", filter, len(got), len(all), got)
 		}
-		if most := (len(all) + 99) / 100; pages != most {
-			t.Errorf("%q has %d pages, want %d", filter, pages, most)
+		if most := (len(all) + 99) / 100; len(pages) != most {
+			t.Errorf("%q has %d pages, want %d", filter, len(pages), most)
 		}
 	}
 }
@@ -342,15 +329,11 @@ func TestOlderStatesHaveTheirCalls(t *testing.T) {
 			state = "at=" + regexp.MustCompile(`"last_modified_on":"([^"]*)"`).FindStringSubmatch(s.Do("GET", "/ebs/eb-1/versions/1", "").Text())[1]
 		}
 		text := func(at string) string { return s.get(t, at).Text() }
-		first := text("ebs/eb-1?" + state)
-		if strings.Count(first, `id="call-`) != 100 || strings.Contains(first, ">new<") || !strings.Contains(first, "150 calls") || !strings.Contains(first, "1 failed") {
-			t.Errorf("%s does not show the calls of that state", state)
+		pages, _ := s.walk(t, "ebs/eb-1?"+state, "next")
+		if len(pages) != 2 || strings.Count(pages[0], `id="call-`) != 100 || strings.Contains(pages[0], ">new<") || !strings.Contains(pages[0], "150 calls") || !strings.Contains(pages[0], "1 failed") {
+			t.Fatalf("%s does not show the calls of that state on two pages, but on %d", state, len(pages))
 		}
-		next := regexp.MustCompile(`<a href="([^"]*)#calls" rel="next">`).FindStringSubmatch(first)
-		if next == nil {
-			t.Fatalf("%s leads to no other calls", state)
-		}
-		if rest := text("ebs/" + strings.ReplaceAll(next[1], "&amp;", "&")); strings.Count(rest, `id="call-`) != 50 || !strings.Contains(rest, "it broke") || strings.Contains(rest, `rel="next">After`) {
+		if strings.Count(pages[1], `id="call-`) != 50 || !strings.Contains(pages[1], "it broke") {
 			t.Errorf("the second page of %s does not have the rest", state)
 		}
 		if r := s.timeline(t, "eb-1", state); r.Calls != 150 || r.Failures != 1 || !r.Complete {
@@ -422,22 +405,18 @@ func TestTheTableIsReadInBothDirections(t *testing.T) {
 	for at, least := range map[string]int{"eb-bytes": 4, "eb-gaps": 3, "eb-old?version=1": 4} {
 		block, state, _ := strings.Cut(at, "?")
 		s.timeline(t, block, state) // so that the index knows all calls
-		walk := func(at, rel string) (pages []string, last string) {
-			link := regexp.MustCompile(`<a href="([^"]*)#calls" rel="` + rel + `">`)
-			for at != "" && len(pages) < 50 {
-				page := s.get(t, "ebs/"+at).Text()
-				last = at
-				pages = append(pages, fmt.Sprint(row.FindAllStringSubmatch(page, -1)))
-				if at = ""; link.MatchString(page) {
-					at = strings.ReplaceAll(link.FindStringSubmatch(page)[1], "&amp;", "&")
-				}
+		numbers := func(pages []string) (all []string) {
+			for _, page := range pages {
+				all = append(all, fmt.Sprint(row.FindAllStringSubmatch(page, -1)))
 			}
-			return pages, last
+			return all
 		}
-		there, last := walk(at, "next")
-		back, first := walk(last, "prev")
+		pages, last := s.walk(t, "ebs/"+at, "next")
+		there := numbers(pages)
+		pages, first := s.walk(t, last, "prev")
+		back := numbers(pages)
 		slices.Reverse(back)
-		if !slices.Equal(there, back) || len(there) < least || first != at {
+		if !slices.Equal(there, back) || len(there) < least || first != "ebs/"+at {
 			t.Errorf("the pages of %s are\n%s\nand on the way back to %s\n%s", at, strings.Join(there, "\n"), first, strings.Join(back, "\n"))
 		}
 	}
@@ -453,18 +432,11 @@ func TestTheTableKeepsWhatIsShown(t *testing.T) {
 	}
 	s.storeCalls(t, "eb-1", calls)
 	const time = "from=2026-03-01T20%3A00%3A00Z&amp;to=2026-03-01T20%3A01%3A00Z"
-	page := s.get(t, "ebs/eb-1?after=100&by=device&"+strings.ReplaceAll(time, "&amp;", "&")).Text()
-	for _, want := range []string{
-		`<a href="eb-1?by=device&amp;` + time + `#calls">First</a>`,
-		`<a href="eb-1?after=200&amp;by=device&amp;` + time + `#calls" rel="next">`,
-		`<a href="eb-1?by=device&amp;call=101&amp;` + time + `#timeline" data-call="101">`,
-		`<a href="eb-1?by=device&amp;calls=failed&amp;` + time + `#calls">Show only failures</a>`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
-		}
-	}
-	if page := s.get(t, "ebs/eb-1?function=m.unknown").Text(); !strings.Contains(page, `<option value="m.unknown" selected>unknown</option>`) {
-		t.Error("the form does not keep the function that the address names")
-	}
+	s.says(t, "ebs/eb-1?after=100&by=device&"+strings.ReplaceAll(time, "&amp;", "&"),
+		`<a href="eb-1?by=device&amp;`+time+`#calls">First</a>`,
+		`<a href="eb-1?after=200&amp;by=device&amp;`+time+`#calls" rel="next">`,
+		`<a href="eb-1?by=device&amp;call=101&amp;`+time+`#timeline" data-call="101">`,
+		`<a href="eb-1?by=device&amp;calls=failed&amp;`+time+`#calls">Show only failures</a>`,
+	)
+	s.says(t, "ebs/eb-1?function=m.unknown", `<option value="m.unknown" selected>unknown</option>`)
 }

@@ -76,9 +76,7 @@ func TestASlowPageComesAfterTheOpening(t *testing.T) {
 // Over a slow line, a call that comes late neither takes the focus from where somebody has
 // gone meanwhile, nor the place of a call that was chosen later.
 func TestALateCallDisturbsNobody(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", observed())
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, observed()...)
 	showTimeline(t, ctx, s, "eb-1?call=2")
 	slowLine(t, ctx)
 	const next, find = `document.querySelector(".panel [rel=next]")`, `document.querySelector(".findtools input")`
@@ -103,9 +101,7 @@ func TestALateCallDisturbsNobody(t *testing.T) {
 
 // Who opens a call before the timeline is there sees it, not the one in the address.
 func TestTheChosenCallCountsBeforeTheNamedOne(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", observed())
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, observed()...)
 	slowLine(t, ctx)
 	do(t, ctx, chromedp.Navigate(s.base+"/ebs/eb-1#call-3"))
 	evaluate[bool](t, ctx, `(document.querySelector("#call-7 [data-call]").click(), true)`)
@@ -118,9 +114,7 @@ func TestTheChosenCallCountsBeforeTheNamedOne(t *testing.T) {
 // Who goes back and forth before another page has come is where they were, and what they do
 // then is in the address.
 func TestBackAndForthOverASlowLine(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", observed())
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, observed()...)
 	showTimeline(t, ctx, s, "eb-1")
 	do(t, ctx, chromedp.Click(chromedp.CSS(`.troubles a`)))
 	eventually(t, ctx, `location.search.includes("call=")`)
@@ -232,9 +226,7 @@ func TestCountingGoesOnAfterAFailure(t *testing.T) {
 // Selecting a part in the strip above the timeline ends when the browser takes the pointer
 // away, and only the main button selects.
 func TestAPointerThatIsTakenAwaySelectsNoMore(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", observed())
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, observed()...)
 	for name, events := range map[string]string{
 		"taken away":   `send("pointerdown", 100), send("pointermove", 300), send("pointercancel", 300)`,
 		"other button": `send("pointerdown", 100, 2)`,

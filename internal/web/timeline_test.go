@@ -25,6 +25,14 @@ func emptySite(t *testing.T, configure ...func(*app.Config)) site {
 	return site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
 }
 
+// withBlock starts an archive that has the block eb-1 with these calls, and opens a tab.
+func withBlock(t *testing.T, calls ...string) (site, context.Context) {
+	t.Helper()
+	s := emptySite(t)
+	s.storeCalls(t, "eb-1", calls)
+	return s, env.Browser(t)
+}
+
 // eventually waits until a condition holds, in the page that is open or in one that comes
 // after it.
 func eventually(t *testing.T, ctx context.Context, condition string) {
@@ -151,9 +159,7 @@ func TestTheTimelineShowsFailures(t *testing.T) {
 
 // Everything that a pointer does, a keyboard does.
 func TestTheTimelineByKeyboard(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", observed())
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, observed()...)
 	watch := env.NewWatch(ctx)
 	showTimeline(t, ctx, s, "eb-1")
 	for i := 0; !evaluate[bool](t, ctx, `document.activeElement.matches(".lanes")`); i++ {
@@ -190,9 +196,7 @@ func TestTheTimelineByKeyboard(t *testing.T) {
 // By pointers: dragging moves, the wheel zooms with Ctrl and otherwise leaves the
 // page alone, and the strip selects a part.
 func TestTheTimelineByPointer(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", observed())
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, observed()...)
 	do(t, ctx, chromedp.EmulateViewport(1280, 900))
 	showTimeline(t, ctx, s, "eb-1")
 	middle := func(of string) (x, y float64) {
@@ -327,9 +331,7 @@ func before(t *testing.T, ctx context.Context, script string) {
 // A new version may have other calls. The page shows the one or the other, and waits
 // with the new one while somebody types.
 func TestTheTimelineShowsOneVersion(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.f", 1, 2, false), callIn("m.f", 2, 3, false)})
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, callIn("m.f", 0, 1, false), callIn("m.f", 1, 2, false), callIn("m.f", 2, 3, false))
 	connectedTimeline(t, ctx, s, "eb-1")
 	const says = `[document.querySelector(".tally strong").textContent, [...document.querySelectorAll("tr[id]")].map((r) => r.id).join(" "),
 		[...document.querySelectorAll(".versions .number a")].map((v) => v.textContent).join(" "), document.querySelector(".facts").textContent.match(/Version.*/)[0]].join("; ")`
@@ -350,9 +352,7 @@ func TestTheTimelineShowsOneVersion(t *testing.T) {
 
 // Calls that come take neither the focus nor a click away.
 func TestANewCallLeavesTheSummaryInPlace(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, true)})
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, callIn("m.f", 0, 1, true))
 	connectedTimeline(t, ctx, s, "eb-1")
 	evaluate[bool](t, ctx, `window.link = document.querySelector(".troubles a"), link.focus(), true`)
 	s.record(t, "eb-1", callIn("m.f", 2, 3, false))
@@ -381,9 +381,7 @@ func TestANewCallLeavesTheSummaryInPlace(t *testing.T) {
 
 // If the answers to two filters come in the wrong order, the last filter counts.
 func TestTheLastFilterCounts(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, false), callIn("m.h", 2, 3, false)})
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, false), callIn("m.h", 2, 3, false))
 	before(t, ctx, `{
 		const ask = fetch;
 		window.fetch = async (address, ...rest) => {
@@ -407,9 +405,7 @@ func TestTheLastFilterCounts(t *testing.T) {
 
 // A link to the calls of a function works before there are any.
 func TestTheTimelineKeepsAFilter(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, callIn("m.f", 0, 1, false))
 	connectedTimeline(t, ctx, s, "eb-1?function=m.later")
 	for range 2 {
 		s.record(t, "eb-1", callIn("m.f", 2, 3, false))
@@ -423,9 +419,7 @@ func TestTheTimelineKeepsAFilter(t *testing.T) {
 // A block whose calls are not all known is asked for again, but not in haste if that
 // makes no more of them known.
 func TestTheTimelineAsksWithPatience(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, callIn("m.f", 0, 1, false))
 	before(t, ctx, `{
 		const ask = fetch;
 		window.asked = [];
@@ -445,9 +439,7 @@ func TestTheTimelineAsksWithPatience(t *testing.T) {
 
 // A table that has become long ends with a link to the calls behind it.
 func TestALongLiveTableGoesOn(t *testing.T) {
-	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
-	ctx := env.Browser(t)
+	s, ctx := withBlock(t, callIn("m.f", 0, 1, false))
 	connectedTimeline(t, ctx, s, "eb-1")
 	const calls = 2500
 	var records []string

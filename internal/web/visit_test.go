@@ -185,6 +185,44 @@ func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
 	return reply
 }
 
+// says fails the test unless a page has these texts in it. It returns the page.
+func (s site) says(t *testing.T, at string, want ...string) string {
+	t.Helper()
+	page := s.get(t, at).Text()
+	for _, text := range want {
+		if !strings.Contains(page, text) {
+			t.Errorf("/%s lacks %s:\n%s", at, text, page)
+		}
+	}
+	return page
+}
+
+// walk reads a page, those that its links lead to, one after another, and returns their
+// texts and the address of the last.
+func (s site) walk(t *testing.T, at, rel string) (pages []string, last string) {
+	t.Helper()
+	link := regexp.MustCompile(`href="([^"#]*)[^"]*" rel="` + rel + `"`)
+	for page := mustParse(t, s.base+"/"+at); len(pages) < 100; {
+		last = strings.TrimPrefix(page.String(), s.base+"/")
+		pages = append(pages, s.get(t, last).Text())
+		further := link.FindStringSubmatch(pages[len(pages)-1])
+		if further == nil {
+			break
+		}
+		page = page.ResolveReference(mustParse(t, strings.ReplaceAll(further[1], "&amp;", "&")))
+	}
+	return pages, last
+}
+
+// leads fails the test unless an address leads to another page.
+func (s site) leads(t *testing.T, at, want string) {
+	t.Helper()
+	reply := s.get(t, at)
+	if to := reply.Header.Get("Location"); reply.Status != http.StatusSeeOther || to != "./"+want {
+		t.Errorf("/%s is answered %d and leads to %q, want %q", at, reply.Status, to, want)
+	}
+}
+
 // scheme makes the browser prefer a colour scheme.
 func scheme(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
