@@ -229,7 +229,11 @@ func TestWhatIsCutOffLeavesNoFile(t *testing.T) {
 					_, _ = w.Write(spoil(content)) // the client has noticed before the end
 				}))
 				defer between.Close()
-				fails(t, run(t, command, "-o", file, "--url", between.URL), 1, "is not a ", command)
+				o := run(t, command, "-o", file, "--url", between.URL)
+				fails(t, o, 1, command)
+				if !strings.Contains(o.err, "is not a ") && !strings.Contains(o.err, "did not send a complete ") {
+					t.Errorf("it says %s", o.err)
+				}
 				missing(t, file)
 				missing(t, file+".part")
 				if t.Failed() {

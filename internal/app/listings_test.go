@@ -183,8 +183,8 @@ func largeSQLite(t *testing.T) (path string) {
 	}
 	defer conn.Close()
 	err = sqlitex.ExecuteScript(conn, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
-		INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position)
-		SELECT 1, %s, 1, 'anna', i, 'anna', i, 0, 0 FROM n`, manyEntities, fmt.Sprintf(longID, "printf('%08d', i)")), nil)
+		INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position, summary_hash)
+		SELECT 1, %s, 1, 'anna', i, 'anna', i, 0, 0, 0 FROM n`, manyEntities, fmt.Sprintf(longID, "printf('%08d', i)")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
