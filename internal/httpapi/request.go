@@ -68,8 +68,8 @@ var single = [...]struct {
 	code oda.Code
 }{{forwardedUser, oda.InvalidUser}, {"Idempotency-Key", oda.InvalidRequest}, {"Content-Type", oda.InvalidRequest}}
 
-// checkHeaders refuses different values of a header of which the operation reads
-// one, since a proxy may have added one of them. The same value twice is fine.
+// checkHeaders refuses a header with different values where the operation reads only
+// one, since a proxy may have added the other. The same value twice is fine.
 func (c *call) checkHeaders() error {
 	for _, h := range single {
 		values := c.r.Header[h.name]

@@ -9,8 +9,9 @@
 // Several processes may use a database, and an upgrade replaces one after the other.
 // Most steps change what older processes rely on: such a step begins only when no
 // older process is connected, and those that are missed stop writing when they
-// find it. A step beside which older processes can go on (a new table or index,
-// that they need not know) says so: Step.Beside, or a file NNNN_name.beside.sql.
+// find it. If older processes can go on while a step is applied and afterwards (a new
+// table or index that they need not know), it says so: Step.Beside, or a file
+// NNNN_name.beside.sql.
 //
 // A step never changes once it has been released; until then, the only one may be edited.
 // The list of applied steps has the checksums of their texts, and a database whose steps
@@ -67,8 +68,8 @@ type State struct {
 	Part    Part
 }
 
-// Excludes returns the number of the first step beside which a process that does not
-// know it cannot go on, 0 if there is none. Known is how many steps it knows.
+// Excludes returns the number of the first step that stops a process that does not know
+// it, 0 if there is none. Known is how many steps the process knows.
 func (s *State) Excludes(known int) int {
 	for _, a := range s.Applied {
 		if a.Number > known && !a.Beside {
