@@ -4,31 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"oda"
 	"oda/internal/skuid"
-	"oda/internal/sqlite"
+	"oda/internal/test/embedded"
 )
-
-// openStore opens a new archive on the embedded engine.
-func openStore(t testing.TB) oda.Engine {
-	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
-}
 
 func openArchive(t testing.TB) *oda.Archive {
 	t.Helper()
@@ -36,7 +19,7 @@ func openArchive(t testing.TB) *oda.Archive {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return oda.NewArchive(openStore(t), generator)
+	return oda.NewArchive(embedded.Engine(t), generator)
 }
 
 func textOf(t testing.TB, e *oda.Entity, err error) string {

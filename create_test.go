@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/embedded"
 )
 
 // dictation is an identifier service that returns given words in order, and then
@@ -29,7 +30,7 @@ func (d *dictation) Mint(context.Context, oda.Kind) (string, error) {
 }
 
 func TestAGeneratedIdentifierNeverOverwritesAnEntity(t *testing.T) {
-	store := openStore(t)
+	store := embedded.Engine(t)
 	create := func(d *dictation, text string, w oda.Write) (*oda.Entity, error) {
 		return oda.NewArchive(store, d).Create(t.Context(), mustRead(t, "createSBD", oda.SBDefinition, text), w)
 	}
@@ -69,7 +70,7 @@ func TestAGeneratedIdentifierNeverOverwritesAnEntity(t *testing.T) {
 }
 
 func TestARetryIsAnsweredWithoutTheIdentifierService(t *testing.T) {
-	store := openStore(t)
+	store := embedded.Engine(t)
 	create := func(d *dictation, operation, text string) (*oda.Entity, error) {
 		w := oda.Write{Key: "k", Operation: operation, Received: []byte(text)}
 		return oda.NewArchive(store, d).Create(t.Context(), mustRead(t, "createEB", oda.ExecutionBlock, text), w)

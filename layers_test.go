@@ -65,6 +65,7 @@ var rooms = map[string][]string{
 	"oda/internal/sqlite":         {"oda", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/files", "oda/internal/sqlite/vfs"},
 	"oda/internal/sqlite/vfs":     {},
 	"oda/internal/test/disk":      {"oda/internal/sqlite/vfs"},
+	"oda/internal/test/embedded":  {"oda", "oda/internal/sqlite"},
 	"oda/internal/test/env":       {"oda", "oda/internal/app", "oda/internal/auth", "oda/internal/httpapi", "oda/internal/test/fault", "oda/internal/test/judge", "oda/internal/test/load", "oda/internal/test/proof", "oda/internal/test/sample"},
 	"oda/internal/test/fault":     {},
 	"oda/internal/test/follow":    {"oda", "oda/client", "oda/internal/test/fault", "oda/internal/test/load"},

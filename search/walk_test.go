@@ -6,37 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"oda"
-	"oda/internal/sqlite"
+	"oda/internal/test/embedded"
 	"oda/internal/test/env"
 	"oda/internal/test/suite"
 	"oda/search"
 )
-
-// open opens a new archive on the embedded engine.
-func open(t *testing.T) oda.Engine {
-	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
-}
 
 // put stores a new entity.
 func put(t *testing.T, store oda.Engine, kind oda.Kind, id, text string) {
@@ -76,7 +59,7 @@ func findAll(t *testing.T, s *search.Searcher, kind oda.Kind, raw string) (ids [
 // A search that runs out of time returns what it has found, which may be nothing.
 // The next page continues from there.
 func TestTheNextPageContinuesWhereALateOneEnded(t *testing.T) {
-	store := open(t)
+	store := embedded.Engine(t)
 	var all []string
 	for i := range 20 {
 		all = append(all, fmt.Sprintf("s%02d", i))
@@ -104,7 +87,7 @@ func TestTheNextPageContinuesWhereALateOneEnded(t *testing.T) {
 }
 
 func TestASearchEndsWithItsCaller(t *testing.T) {
-	store := open(t)
+	store := embedded.Engine(t)
 	put(t, store, oda.SBDefinition, "s", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -130,7 +113,7 @@ func TestConesFindTheTargetsOfRealDocuments(t *testing.T) { findTargets(t, env.R
 // findTargets stores documents and compares what cones find with the positions
 // that a plain walk over the documents finds.
 func findTargets(t *testing.T, all []env.Document) {
-	store := open(t)
+	store := embedded.Engine(t)
 	type placed struct {
 		kind      oda.Kind
 		id        string

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/skuid"
-	"oda/internal/sqlite"
+	"oda/internal/test/embedded"
 	"oda/internal/test/env"
 	"oda/internal/web"
 )
@@ -126,11 +125,7 @@ func serversEntry(t *testing.T, a *env.Archive) {
 func newAPI(t *testing.T) (*httpapi.API, oda.Engine, error) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	engine, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close() })
+	engine := embedded.Engine(t)
 	generator, err := skuid.NewGenerator(1)
 	if err != nil {
 		t.Fatal(err)

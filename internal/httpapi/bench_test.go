@@ -16,7 +16,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/skuid"
-	"oda/internal/sqlite"
+	"oda/internal/test/embedded"
 	"oda/internal/web"
 )
 
@@ -46,23 +46,16 @@ func desk(tb testing.TB) http.Handler {
 // deskBehind is desk for an archive that knows its callers by a gate.
 func deskBehind(tb testing.TB, gate *auth.Gate) http.Handler {
 	tb.Helper()
-	store, err := sqlite.Open(context.Background(), filepath.Join(tb.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	minter, err := skuid.NewGenerator(1)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			tb.Error(err)
-		}
 		if err := minter.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
-	archive := oda.NewArchive(store, minter)
+	archive := oda.NewArchive(embedded.Engine(tb), minter)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive, Gate: gate, Pages: web.New(web.Config{Version: "test", Engine: "embedded", Logger: log}),

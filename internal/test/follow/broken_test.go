@@ -3,15 +3,13 @@ package follow
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"oda"
-	"oda/internal/sqlite"
+	"oda/internal/test/embedded"
 	"oda/internal/test/fault"
 	"oda/internal/test/history"
 )
@@ -63,7 +61,7 @@ func TestABrokenFeedIsCaught(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
 			for range often {
-				_, err := followFor(t, test.damage(embedded(t)), slowly)
+				_, err := followFor(t, test.damage(embedded.Engine(t)), slowly)
 				for _, v := range verdicts(err) {
 					if test.caught(v) {
 						t.Logf("caught: %v", v)
@@ -76,7 +74,7 @@ func TestABrokenFeedIsCaught(t *testing.T) {
 	}
 	t.Run("nothing is broken", func(t *testing.T) {
 		t.Parallel()
-		report, err := followFor(t, embedded(t), patience)
+		report, err := followFor(t, embedded.Engine(t), patience)
 		if err != nil {
 			t.Fatalf("a sound feed was found to be broken: %v", err)
 		}
@@ -114,21 +112,6 @@ func followFor(t *testing.T, e engine, patience time.Duration) (report string, e
 		t.Log(err) // the verdict says why
 	}
 	return p.end(t.Context(), host[0])
-}
-
-// embedded returns the embedded engine.
-func embedded(t *testing.T) engine {
-	t.Helper()
-	store, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
 }
 
 // merging merges records of a block that have other changes between them.

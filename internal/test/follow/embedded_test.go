@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/embedded"
 	"oda/internal/test/env"
 	"oda/internal/test/history"
 )
@@ -42,7 +43,7 @@ func TestFollowersOfTheEmbeddedEngineMissNothing(t *testing.T) {
 // read, and followers must get what there is all the same.
 func TestAStreamGoesOnWhileTheLogGrows(t *testing.T) {
 	t.Parallel()
-	api, err := history.Serve(t, endless{embedded(t)}).URL(t.Context())
+	api, err := history.Serve(t, endless{embedded.Engine(t)}).URL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestAStreamGoesOnWhileTheLogGrows(t *testing.T) {
 
 func TestAPollIsAnsweredWhileTheLogGrows(t *testing.T) {
 	t.Parallel()
-	api, err := history.Serve(t, endless{embedded(t)}).URL(t.Context())
+	api, err := history.Serve(t, endless{embedded.Engine(t)}).URL(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

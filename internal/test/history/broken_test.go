@@ -3,16 +3,14 @@ package history
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"oda"
-	"oda/internal/sqlite"
+	"oda/internal/test/embedded"
 )
 
 // seldom is how rarely a broken archive shows its fault: one time in this many.
@@ -37,7 +35,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 			defer cancel()
 			o := usual
 			o.Dir = t.TempDir()
-			report, err := Play(ctx, Serve(t, damage(embedded(t))), o)
+			report, err := Play(ctx, Serve(t, damage(embedded.Engine(t))), o)
 			if !errors.Is(err, ErrNotLinearizable) {
 				t.Fatalf("the fault was not caught: %v, %v", report, err)
 			}
@@ -48,27 +46,12 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		report, err := Play(ctx, Serve(t, embedded(t)), usual)
+		report, err := Play(ctx, Serve(t, embedded.Engine(t)), usual)
 		if err != nil {
 			t.Fatalf("a sound archive was found to be broken: %v, %v", report, err)
 		}
 		t.Log(report)
 	})
-}
-
-// embedded returns the embedded engine.
-func embedded(t *testing.T) oda.Engine {
-	t.Helper()
-	engine, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return engine
 }
 
 // careless sometimes stores a refused update as if its metadata had matched, so

@@ -2,15 +2,13 @@ package load
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"oda"
-	"oda/internal/sqlite"
+	"oda/internal/test/embedded"
 	"oda/internal/test/fault"
 	"oda/internal/test/history"
 )
@@ -32,7 +30,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			server := history.NewServer(t, test.damage(embedded(t)))
+			server := history.NewServer(t, test.damage(embedded.Engine(t)))
 			t.Cleanup(server.Close)
 			l, err := Start(Options{}, server.Host())
 			if err != nil {
@@ -108,21 +106,6 @@ func TestWhatIsStoredIsComparedWithWhatIsKnown(t *testing.T) {
 			}
 		})
 	}
-}
-
-// embedded returns the embedded engine.
-func embedded(t *testing.T) oda.Engine {
-	t.Helper()
-	engine, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return engine
 }
 
 // unavailable is the answer of an archive that does not say whether it has stored
