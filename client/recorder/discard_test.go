@@ -9,6 +9,7 @@ import (
 
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Without a folder, recorders use the spool of the environment, and so does who asks
@@ -27,10 +28,7 @@ func TestTheDefaultSpool(t *testing.T) {
 		filepath.Join(home, "else"): filepath.Join(home, "else"),
 	} {
 		t.Setenv("ODA_SPOOL", variable)
-		rec, err := recorder.Attach(clientOf(t, away(t)), "eb-1", recorder.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(recorder.Attach(clientOf(t, away(t)), "eb-1", recorder.Options{}))(t)
 		recordNumbers(t, rec, 1, 1)
 		leave(t, rec)
 		if found, err := recorder.Spools(); err != nil || len(found) != 1 || found[0] != want || len(sessionsIn(t, want)) != 1 {
@@ -39,9 +37,7 @@ func TestTheDefaultSpool(t *testing.T) {
 	}
 	// The spool that the Python helper falls back to is looked into, too.
 	spare := filepath.Join(os.TempDir(), "oda-spool-"+strconv.Itoa(os.Getuid()))
-	if err := os.Mkdir(spare, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(spare, 0o700))
 	if found, err := recorder.Spools(); err != nil || len(found) != 2 || found[1] != spare {
 		t.Errorf("the spools are %v, %v", found, err)
 	}
@@ -51,10 +47,7 @@ func TestADiscardedSessionIsKeptAndNeverSent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := clientOf(t, away(t))
-	rec, err := recorder.Attach(c, "eb-1", recorder.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must.Get(recorder.Attach(c, "eb-1", recorder.Options{Dir: dir}))(t)
 	recordNumbers(t, rec, 1, 3)
 	session := sessionsIn(t, dir)[0]
 	if _, err := recorder.Discard(session); err == nil || !strings.Contains(err.Error(), "a running process works on it") {
@@ -64,10 +57,7 @@ func TestADiscardedSessionIsKeptAndNeverSent(t *testing.T) {
 	if !recorder.IsSession(session) || recorder.IsSession(dir) || recorder.IsSession(session+"x") {
 		t.Error("a session is not told from other folders")
 	}
-	kept, err := recorder.Discard(session)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(recorder.Discard(session))(t)
 	if text, err := os.ReadFile(filepath.Join(kept, "00000001.log")); err != nil || strings.Count(string(text), "\n") != 3 {
 		t.Errorf("what is kept is %q, %v", text, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"oda"
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestNothingIsLostWhenTheArchiveIsKilledAgainAndAgain(t *testing.T) {
@@ -68,9 +69,7 @@ func TestARecordIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 		network.lose(2)
 		recordNumbers(t, rec, first, first+49)
 		env.Await(t, "the loss of an answer", func() bool { return network.answersLost() == 2 })
-		if err := rec.Flush(patient(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Flush(patient(t)))
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 250)
@@ -94,9 +93,7 @@ func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 		t.Errorf("the log says: %s", log)
 	}
 	network.point(env.Start(t).Addr())
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Flush(patient(t)))
 	recordNumbers(t, rec, kept+1, kept+10)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), kept+10)
@@ -146,9 +143,7 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	kept := fill(t, rec)
 	env.Await(t, "a message about the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
 	network.point(env.Start(t).Addr())
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Flush(patient(t)))
 	// Shipping has made room.
 	recordNumbers(t, rec, kept+1, kept+100)
 	closeRecorder(t, rec)
@@ -170,9 +165,7 @@ func TestTimesThatGoBackDoNotChangeTheOrder(t *testing.T) {
 		record := numbered(n)
 		record.RequestSentAt, record.ResponseReceivedAt = clock, clock.Add(-time.Hour)
 		clock = clock.Add(-time.Minute)
-		if err := rec.Record(record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Record(record))
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 50)
@@ -187,9 +180,7 @@ func TestARecordLargerThanABatchIsSentAlone(t *testing.T) {
 		if n%2 == 0 {
 			record.Response = strings.Repeat("x", 3<<20)
 		}
-		if err := rec.Record(record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Record(record))
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 5)
@@ -207,9 +198,7 @@ func TestABlockThatTheArchiveLostIsCreatedAgain(t *testing.T) {
 	rec, _ := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_low"}`)})
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 5)
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Flush(patient(t)))
 	// An archive that was restored from an older backup does not know the
 	// block.
 	network.point(env.Start(t).Addr())
@@ -226,9 +215,7 @@ func TestARemovedSpoolIsReportedAndBlocksNobody(t *testing.T) {
 	network := newRelay(t)
 	dir := t.TempDir()
 	rec, log := opened(t, clientOf(t, network.address()), recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
-	if err := os.RemoveAll(sessionsIn(t, dir)[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(sessionsIn(t, dir)[0]))
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 10)
 	env.Await(t, "a message about the spool", func() bool { return strings.Contains(log.String(), "the spool cannot be read or cleaned up") })
@@ -237,10 +224,7 @@ func TestARemovedSpoolIsReportedAndBlocksNobody(t *testing.T) {
 
 func TestASilentArchiveBlocksNobody(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // nobody accepts
 	defer listener.Close()
 	begun := time.Now()
 	rec, _ := opened(t, clientOf(t, listener.Addr().String()), recorder.Options{CreateTimeout: 100 * time.Millisecond})

@@ -9,6 +9,7 @@ import (
 
 	"oda/client"
 	"oda/internal/files"
+	"oda/internal/test/must"
 )
 
 // A session belongs to its owner until it is gone, even if another process
@@ -39,14 +40,9 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 		}
 	}()
 	for begun := time.Now(); time.Since(begun) < time.Second; {
-		s, err := createSession(dir, blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(createSession(dir, blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
 		current.Store(&s.dir)
-		if err := s.remove(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.remove())
 		s.release()
 	}
 	stop.Store(true)
@@ -55,24 +51,16 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 
 func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	t.Parallel()
-	s, err := createSession(t.TempDir(), blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(createSession(t.TempDir(), blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
 	defer s.release()
-	w, err := newWriter(s, SyncAlways, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newWriter(s, SyncAlways, 1<<20))(t)
 	// The name of a segment must be synced like its content.
 	if err := w.append([]byte(`{"request":"a"}`)); err != nil || w.fresh {
 		t.Errorf("the first record: %v; the segment's name is not synced: %v", err, w.fresh)
 	}
 	// A pipe can be written to but not synced.
 	reader, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer reader.Close()
 	segment := w.file
 	w.file = pipe

@@ -8,6 +8,7 @@ import (
 
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The archive is told how far behind the recorder is, even with records that it
@@ -33,9 +34,7 @@ func TestTheArchiveIsToldTheLag(t *testing.T) {
 		return err == nil && records == 5 && seconds > 0
 	})
 	between.set(nil)
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Flush(patient(t)))
 	metrics := archive.Do("GET", archive.Origin()+"/metrics", "").Text()
 	for _, line := range []string{"\noda_recorders 1\n", "\noda_recorder_lag_records 5\n", "\noda_recorder_lag_seconds 0."} {
 		if !strings.Contains(metrics, line) {

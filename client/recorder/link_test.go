@@ -12,6 +12,7 @@ import (
 	"oda/client/recorder"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The archive waits half a second for a request, and the slow link needs much
@@ -29,9 +30,7 @@ func TestASlowLinkDelaysRecordsAndLosesNone(t *testing.T) {
 	for n := 1; n <= records; n++ {
 		record := numbered(n)
 		record.Response = strings.Repeat("x", 4<<10)
-		if err := rec.Record(record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Record(record))
 	}
 	if err := rec.Flush(patient(t)); err != nil {
 		t.Fatalf("%v\n%s", err, log)

@@ -17,6 +17,7 @@ import (
 	"oda/client"
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // childVariable turns the test binary into a script that records: it names the
@@ -45,10 +46,7 @@ func patient(t testing.TB) context.Context {
 // away returns the address of an archive that is unavailable.
 func away(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	// The port stays taken, so that nobody else answers there; connections are
 	// cut.
 	t.Cleanup(func() { _ = listener.Close() })
@@ -67,10 +65,7 @@ func away(t testing.TB) string {
 // clientOf returns a client that closes its connections after the test.
 func clientOf(t testing.TB, address string, options ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.New(address, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(address, options...))(t)
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
@@ -92,10 +87,7 @@ func opened(t testing.TB, archive *client.Client, options recorder.Options) (*re
 	if options.Dir == "" {
 		options.Dir = t.TempDir()
 	}
-	rec, err := recorder.Open(patient(t), archive, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must.Get(recorder.Open(patient(t), archive, options))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -127,9 +119,7 @@ func recordsOf(t testing.TB, archive *client.Client, block string) []oda.Record 
 	t.Helper()
 	var all []oda.Record
 	for r, err := range archive.Records(patient(t), block, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = append(all, r)
 	}
 	return all
@@ -176,18 +166,13 @@ func wantNumbers(t testing.TB, archive *client.Client, block string, last int) {
 // sessionsIn returns the folders of the sessions in a spool.
 func sessionsIn(t testing.TB, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 	return found
 }
 
 func closeRecorder(t testing.TB, rec *recorder.Recorder) {
 	t.Helper()
-	if err := rec.Close(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Close(patient(t)))
 }
 
 // leave closes a recorder whose archive is unavailable, and leaves its records
@@ -216,10 +201,7 @@ type relay struct {
 
 func newRelay(t testing.TB) *relay {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r := &relay{listener: listener, open: make(map[net.Conn]bool)}
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -8,20 +8,15 @@ import (
 	"testing"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The program in docs/client.md can be built in another module, in each of the
 // ways described there, and prints the output shown there.
 func TestTheDocumentedProgramRunsInAnotherModule(t *testing.T) {
 	t.Parallel()
-	source, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(source, "docs", "client.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(filepath.Abs("../.."))(t)
+	page := must.Get(os.ReadFile(filepath.Join(source, "docs", "client.md")))(t)
 	_, section, _ := strings.Cut(string(page), "\n## From another module\n")
 	parts := strings.Split(section, "```")
 	if len(parts) != 11 {
@@ -33,9 +28,7 @@ func TestTheDocumentedProgramRunsInAnotherModule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(strings.TrimPrefix(program, "go\n")), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(strings.TrimPrefix(program, "go\n")), 0o600))
 			cmd := exec.CommandContext(patient(t), "sh", "-ec", strings.TrimPrefix(setup, "sh\n")+strings.TrimPrefix(run, "sh\n"))
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "ODA_SOURCE="+source)

@@ -18,6 +18,7 @@ import (
 	"oda/client"
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // another is a user who has nothing to do with the tests.
@@ -29,17 +30,7 @@ func giveAway(t *testing.T, path string) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file to another user")
 	}
-	if err := os.Lchown(path, another, another); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must fails the test if one of its preparations has failed.
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Lchown(path, another, another))
 }
 
 // Whoever can make a name in a folder, as everybody can among the temporary files, or
@@ -50,14 +41,17 @@ func TestASpoolThatOthersCanWriteToIsRefused(t *testing.T) {
 		make func(t *testing.T, spool, elsewhere string)
 		says string
 	}{
-		"a link":             {func(t *testing.T, spool, elsewhere string) { must(t, os.Symlink(elsewhere, spool)) }, "is a link"},
-		"a link to nothing":  {func(t *testing.T, spool, elsewhere string) { must(t, os.Symlink(elsewhere+"x", spool)) }, ""},
-		"a file":             {func(t *testing.T, spool, _ string) { must(t, os.WriteFile(spool, nil, 0o600)) }, "is not a folder"},
-		"a pipe":             {func(t *testing.T, spool, _ string) { must(t, syscall.Mkfifo(spool, 0o600)) }, "is not a folder"},
-		"of the group":       {func(t *testing.T, spool, _ string) { must(t, os.Mkdir(spool, 0o700), os.Chmod(spool, 0o770)) }, "chmod go-w"},
-		"of everybody":       {func(t *testing.T, spool, _ string) { must(t, os.Mkdir(spool, 0o700), os.Chmod(spool, 0o1777)) }, "chmod go-w"},
-		"of another user":    {func(t *testing.T, spool, _ string) { must(t, os.Mkdir(spool, 0o755)); giveAway(t, spool) }, "does not belong to"},
-		"a link of somebody": {func(t *testing.T, spool, elsewhere string) { must(t, os.Symlink(elsewhere, spool)); giveAway(t, spool) }, "is a link"},
+		"a link":            {func(t *testing.T, spool, elsewhere string) { must.Do(t, os.Symlink(elsewhere, spool)) }, "is a link"},
+		"a link to nothing": {func(t *testing.T, spool, elsewhere string) { must.Do(t, os.Symlink(elsewhere+"x", spool)) }, ""},
+		"a file":            {func(t *testing.T, spool, _ string) { must.Do(t, os.WriteFile(spool, nil, 0o600)) }, "is not a folder"},
+		"a pipe":            {func(t *testing.T, spool, _ string) { must.Do(t, syscall.Mkfifo(spool, 0o600)) }, "is not a folder"},
+		"of the group":      {func(t *testing.T, spool, _ string) { must.Do(t, os.Mkdir(spool, 0o700), os.Chmod(spool, 0o770)) }, "chmod go-w"},
+		"of everybody":      {func(t *testing.T, spool, _ string) { must.Do(t, os.Mkdir(spool, 0o700), os.Chmod(spool, 0o1777)) }, "chmod go-w"},
+		"of another user":   {func(t *testing.T, spool, _ string) { must.Do(t, os.Mkdir(spool, 0o755)); giveAway(t, spool) }, "does not belong to"},
+		"a link of somebody": {func(t *testing.T, spool, elsewhere string) {
+			must.Do(t, os.Symlink(elsewhere, spool))
+			giveAway(t, spool)
+		}, "is a link"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,13 +91,13 @@ func damagedSession(t *testing.T, block string) (dir, session string) {
 	t.Helper()
 	dir = t.TempDir()
 	session = filepath.Join(dir, block+".0123456789abcdef")
-	must(t, os.Mkdir(session, 0o700))
+	must.Do(t, os.Mkdir(session, 0o700))
 	for name, text := range map[string]string{
 		"block.json":   `{"spool":1,"eb_id":"` + block + `","url":"http://` + away(t) + `/api/v1","create":null}`,
 		"00000001.log": "no line of a spool\n",
 		"lock":         "",
 	} {
-		must(t, os.WriteFile(filepath.Join(session, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(session, name), []byte(text), 0o600))
 	}
 	return dir, session
 }
@@ -114,15 +108,15 @@ func TestAFileThatOthersCouldHaveMadeIsNeitherReadNorWritten(t *testing.T) {
 		make func(t *testing.T, path, precious string)
 		says string
 	}{
-		"link":      {func(t *testing.T, path, precious string) { must(t, os.Symlink(precious, path)) }, "is a link"},
-		"hard link": {func(t *testing.T, path, precious string) { must(t, os.Link(precious, path)) }, "hard link"},
-		"pipe":      {func(t *testing.T, path, _ string) { must(t, syscall.Mkfifo(path, 0o600)) }, "is not a file"},
-		"folder":    {func(t *testing.T, path, _ string) { must(t, os.Mkdir(path, 0o700)) }, "is not a file"},
+		"link":      {func(t *testing.T, path, precious string) { must.Do(t, os.Symlink(precious, path)) }, "is a link"},
+		"hard link": {func(t *testing.T, path, precious string) { must.Do(t, os.Link(precious, path)) }, "hard link"},
+		"pipe":      {func(t *testing.T, path, _ string) { must.Do(t, syscall.Mkfifo(path, 0o600)) }, "is not a file"},
+		"folder":    {func(t *testing.T, path, _ string) { must.Do(t, os.Mkdir(path, 0o700)) }, "is not a file"},
 		"writable": {func(t *testing.T, path, _ string) {
-			must(t, os.WriteFile(path, []byte("theirs"), 0o600), os.Chmod(path, 0o620))
+			must.Do(t, os.WriteFile(path, []byte("theirs"), 0o600), os.Chmod(path, 0o620))
 		}, "chmod go-w"},
 		"foreign": {func(t *testing.T, path, _ string) {
-			must(t, os.WriteFile(path, []byte("theirs"), 0o644))
+			must.Do(t, os.WriteFile(path, []byte("theirs"), 0o644))
 			giveAway(t, path)
 		}, "does not belong to"},
 	} {
@@ -131,7 +125,7 @@ func TestAFileThatOthersCouldHaveMadeIsNeitherReadNorWritten(t *testing.T) {
 				t.Parallel()
 				dir, session := damagedSession(t, "eb-1")
 				precious := filepath.Join(filepath.Dir(t.TempDir()), "precious")
-				must(t, os.WriteFile(precious, []byte("precious\n"), 0o600))
+				must.Do(t, os.WriteFile(precious, []byte("precious\n"), 0o600))
 				if err := os.Remove(filepath.Join(session, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					t.Fatal(err)
 				}
@@ -156,7 +150,7 @@ func TestALinkIsReplacedAndNotFollowed(t *testing.T) {
 	t.Parallel()
 	dir, session := damagedSession(t, "eb-1")
 	precious := filepath.Join(filepath.Dir(t.TempDir()), "precious")
-	must(t, os.WriteFile(precious, []byte("precious\n"), 0o600),
+	must.Do(t, os.WriteFile(precious, []byte("precious\n"), 0o600),
 		os.Symlink(precious, filepath.Join(session, "shipped")), os.Symlink(precious, filepath.Join(session, "shipped.tmp")))
 	if got := resumeAll(t, dir, &env.Journal{}); got.Err != nil || got.Damaged != 1 {
 		t.Errorf("it was resumed with %+v", got)
@@ -175,7 +169,7 @@ func TestASessionOfAnotherUserIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir, session := damagedSession(t, "eb-1")
 	foreign := filepath.Join(dir, "eb-2.0123456789abcdef")
-	must(t, os.Mkdir(foreign, 0o755), os.Symlink(session, filepath.Join(dir, "eb-3.0123456789abcdef")))
+	must.Do(t, os.Mkdir(foreign, 0o755), os.Symlink(session, filepath.Join(dir, "eb-3.0123456789abcdef")))
 	giveAway(t, foreign)
 	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
 	if err != nil || len(results) != 2 {
@@ -202,13 +196,13 @@ func TestASpoolIsPrivateWhateverTheUmask(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `umask 0; exec "$0"`, os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+away(t)+"|"+dir)
 	out, err := cmd.StdoutPipe()
-	must(t, err, cmd.Start())
+	must.Do(t, err, cmd.Start())
 	// When it has said its block, the session is there.
 	_, err = out.Read(make([]byte, 1))
-	must(t, err, cmd.Process.Kill())
+	must.Do(t, err, cmd.Process.Kill())
 	_ = cmd.Wait()
 	var seen []string
-	must(t, filepath.WalkDir(filepath.Dir(dir), func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(filepath.Dir(dir), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -264,7 +258,7 @@ func TestATokenGoesOnlyToTheServerThatTheCallerNames(t *testing.T) {
 			}
 			dir := t.TempDir()
 			rec, err := recorder.Attach(clientOf(t, server.URL, client.WithToken("")), "eb-1", recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()})
-			must(t, err)
+			must.Do(t, err)
 			recordNumbers(t, rec, 1, 1)
 			leave(t, rec)
 			mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"oda"
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // python runs Python with the helper on its path.
@@ -20,10 +21,7 @@ func python(t *testing.T, dir, address string, arguments ...string) {
 	if err != nil {
 		t.Fatal("this test needs python3: run \"make setup\"")
 	}
-	helper, err := filepath.Abs("../../python/src")
-	if err != nil {
-		t.Fatal(err)
-	}
+	helper := must.Get(filepath.Abs("../../python/src"))(t)
 	cmd := exec.Command(interpreter, arguments...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+helper, "PYTHONDONTWRITEBYTECODE=1",
 		"ODA_SPOOL="+dir, "ODA_URL="+address, "ODA_EXIT_TIMEOUT=0.1", "EB_ID=")

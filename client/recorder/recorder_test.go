@@ -18,6 +18,7 @@ import (
 	"oda/client"
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestEveryRecordReachesTheArchiveInOrder(t *testing.T) {
@@ -30,9 +31,7 @@ func TestEveryRecordReachesTheArchiveInOrder(t *testing.T) {
 		t.Errorf("the lag of a new recorder is %+v", got)
 	}
 	recordNumbers(t, rec, 1, 2500)
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Flush(patient(t)))
 	if got := rec.Lag(); got != (recorder.Lag{}) {
 		t.Errorf("the lag after Flush is %+v", got)
 	}
@@ -85,9 +84,7 @@ func TestACallBecomesAValidRecord(t *testing.T) {
 			archive := env.Start(t)
 			c := connect(t, archive)
 			rec, _ := opened(t, c, recorder.Options{})
-			if err := rec.Record(test.record); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rec.Record(test.record))
 			closeRecorder(t, rec)
 			got := recordsOf(t, c, rec.BlockID())
 			if len(got) != 1 || string(got[0].Text) != test.want || rec.Refused() != 0 {
@@ -125,9 +122,7 @@ func TestJSONIsSentAsGivenOnOneLine(t *testing.T) {
 	archive := env.Start(t)
 	c := connect(t, archive)
 	rec, _ := opened(t, c, recorder.Options{})
-	if err := rec.RecordJSON([]byte("{ \"request\" : \"s\",\n\t\"f\": 0.35e9, \"t\": \"<&>\\u00e9 é\" }\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.RecordJSON([]byte("{ \"request\" : \"s\",\n\t\"f\": 0.35e9, \"t\": \"<&>\\u00e9 é\" }\n")))
 	closeRecorder(t, rec)
 	got := recordsOf(t, c, rec.BlockID())
 	if want := `{"request":"s","f":0.35e9,"t":"<&>\u00e9 é"}`; len(got) != 1 || string(got[0].Text) != want {
@@ -158,10 +153,7 @@ func TestABlockIsOpenedWhileTheArchiveIsUnavailable(t *testing.T) {
 	network.point(archive.Addr())
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 10)
-	block, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := must.Get(c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID()))(t)
 	if !strings.Contains(string(block.Body), `"telescope":"ska_mid","f":0.35e9`) || block.Metadata.CreatedBy != "ada" || block.Metadata.Version != 1 {
 		t.Errorf("the block became %s", block.Body)
 	}
@@ -214,10 +206,7 @@ func TestTwoRecordersRecordIntoOneBlock(t *testing.T) {
 	c := clientOf(t, env.Oda(t, "serve").URL)
 	dir := t.TempDir()
 	first, _ := opened(t, c, recorder.Options{Dir: dir})
-	second, err := recorder.Attach(c, first.BlockID(), recorder.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(recorder.Attach(c, first.BlockID(), recorder.Options{Dir: dir}))(t)
 	const each = 2500
 	done := make(chan error)
 	for i, rec := range []*recorder.Recorder{first, second} {
@@ -231,9 +220,7 @@ func TestTwoRecordersRecordIntoOneBlock(t *testing.T) {
 			done <- rec.Close(patient(t))
 		}()
 	}
-	if err := errors.Join(<-done, <-done); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(<-done, <-done))
 	var got [2][]int
 	for _, n := range stored(t, c, first.BlockID()) {
 		got[n%2] = append(got[n%2], n/2)
@@ -254,9 +241,7 @@ func TestARefusedRecordIsPutAsideAndTheOthersAreStored(t *testing.T) {
 	rec, log := opened(t, c, recorder.Options{Dir: dir})
 	recordNumbers(t, rec, 1, 3)
 	for _, odd := range []string{`{"request":""}`, `[]`, `{"request":"s","response":7}`} {
-		if err := rec.RecordJSON([]byte(odd)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.RecordJSON([]byte(odd)))
 	}
 	recordNumbers(t, rec, 4, 6)
 	// Flush and Close must not claim that everything is in the archive.
@@ -289,18 +274,13 @@ func TestRecordsWaitForABlockThatTheArchiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	c := connect(t, env.Start(t))
 	log := &env.Journal{}
-	rec, err := recorder.Attach(c, "eb-later", recorder.Options{Dir: t.TempDir(), Logger: log.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must.Get(recorder.Attach(c, "eb-later", recorder.Options{Dir: t.TempDir(), Logger: log.Logger()}))(t)
 	recordNumbers(t, rec, 1, 3)
 	env.Await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "could not be found") })
 	if !strings.Contains(log.String(), "level=ERROR") {
 		t.Errorf("the log says: %s", log)
 	}
-	if _, err := c.Store(t.Context(), oda.ExecutionBlock, "eb-later", []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Store(t.Context(), oda.ExecutionBlock, "eb-later", []byte(`{}`)))(t)
 	begun := time.Now()
 	closeRecorder(t, rec)
 	if took := time.Since(begun); took > env.AtMost(20*time.Second) {

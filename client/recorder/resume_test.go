@@ -18,6 +18,7 @@ import (
 	"oda/client"
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // script is a script at the telescope, in its own process: it opens a block,
@@ -49,28 +50,18 @@ func killed(t *testing.T, address, dir string, records int) (block string, last 
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+address+"|"+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if block == "" {
 			block = lines.Text()
 			continue
 		}
-		if last, err = strconv.Atoi(lines.Text()); err != nil {
-			t.Fatal(err)
-		}
-		if last == records {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+		if last = must.Get(strconv.Atoi(lines.Text()))(t); last == records {
+			must.Do(t, cmd.Process.Kill())
 		}
 	}
 	if err := cmd.Wait(); err == nil || last < records {
@@ -141,9 +132,7 @@ func TestNothingIsRecordedIntoTheBlockOfSomebodyElse(t *testing.T) {
 	recordNumbers(t, rec, 1, 5)
 	archive := env.Start(t)
 	other := connect(t, archive)
-	if _, err := other.Store(t.Context(), oda.ExecutionBlock, rec.BlockID(), []byte(`{"telescope":"ska_low"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.Store(t.Context(), oda.ExecutionBlock, rec.BlockID(), []byte(`{"telescope":"ska_low"}`)))(t)
 	network.point(archive.Addr())
 	env.Await(t, "a message about the block", func() bool { return strings.Contains(log.String(), "another block already has the identifier") })
 	leave(t, rec)
@@ -167,9 +156,7 @@ func TestResumeCreatesABlockThatTheArchiveLost(t *testing.T) {
 	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 11, 15)
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Flush(patient(t)))
 	network.point("")
 	recordNumbers(t, rec, 1, 5)
 	leave(t, rec)
@@ -191,9 +178,7 @@ func TestTheRecordsOfALongOutageArriveInOrder(t *testing.T) {
 		for n := first; n <= last; n++ {
 			r := numbered(n)
 			r.Response = strings.Repeat("0123456789", 2000)
-			if err := rec.Record(r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rec.Record(r))
 		}
 	}
 	record(1, records*3/4)
@@ -201,10 +186,7 @@ func TestTheRecordsOfALongOutageArriveInOrder(t *testing.T) {
 		t.Errorf("the lag is %+v", got)
 	}
 	segments := func() int {
-		found, err := filepath.Glob(filepath.Join(sessionsIn(t, dir)[0], "0*.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(filepath.Join(sessionsIn(t, dir)[0], "0*.log")))(t)
 		return len(found)
 	}
 	if got := segments(); got < 3 {
@@ -212,9 +194,7 @@ func TestTheRecordsOfALongOutageArriveInOrder(t *testing.T) {
 	}
 	network.point(env.Oda(t, "serve").Host())
 	record(records*3/4+1, records) // while the shipper catches up
-	if err := rec.Flush(patient(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.Flush(patient(t)))
 	if got := segments(); got != 1 {
 		t.Errorf("%d segments are left after everything was shipped, want one", got)
 	}
@@ -285,18 +265,13 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 {
 		before := sessionsIn(t, dir)
-		rec, err := recorder.Attach(c, block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(recorder.Attach(c, block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()}))(t)
 		recordNumbers(t, rec, 2*i+1, 2*i+2)
 		leave(t, rec)
 		for _, session := range sessionsIn(t, dir) {
 			if !slices.Contains(before, session) {
 				began := time.Now().Add(time.Duration(i-10) * time.Second)
-				if err := os.Chtimes(filepath.Join(session, "block.json"), began, began); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chtimes(filepath.Join(session, "block.json"), began, began))
 			}
 		}
 	}
@@ -328,10 +303,7 @@ func TestASessionForAnotherArchiveDoesNotHoldUpTheBlock(t *testing.T) {
 	between, c, block := unavailable(t)
 	dir := t.TempDir()
 	for _, archive := range []string{away(t), between.URL} {
-		rec, err := recorder.Attach(clientOf(t, archive), block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(recorder.Attach(clientOf(t, archive), block, recorder.Options{Dir: dir, Logger: (&env.Journal{}).Logger()}))(t)
 		recordNumbers(t, rec, 1, 2)
 		leave(t, rec)
 	}

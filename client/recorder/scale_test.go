@@ -11,6 +11,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Recording takes equally long, however long the block is. The blocks are
@@ -49,10 +50,7 @@ func TestRecordingCostsTheSameForAnyLengthOfBlock(t *testing.T) {
 // blockOf makes a block with this many records.
 func blockOf(t *testing.T, c *client.Client, length int) string {
 	t.Helper()
-	block, err := c.CreateBlock(patient(t), nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := must.Get(c.CreateBlock(patient(t), nil, ""))(t)
 	for done := 0; done < length; {
 		n := min(1000, length-done)
 		records := scans(n)
@@ -60,9 +58,7 @@ func blockOf(t *testing.T, c *client.Client, length int) string {
 		for try := 0; try < 5 && client.Temporary(err); try++ { // the machine may be busy; the records have keys
 			_, err = c.RecordBatch(patient(t), block.ID, records)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		done += n
 	}
 	return block.ID
@@ -90,9 +86,7 @@ func recordInTurn(t *testing.T, c *client.Client, blocks []string, batch, each i
 		i := n % len(blocks)
 		records := scans(batch)
 		begun := time.Now()
-		if _, err := c.RecordBatch(patient(t), blocks[i], records); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.RecordBatch(patient(t), blocks[i], records))(t)
 		took[i] = append(took[i], time.Since(begun))
 	}
 	medians := make([]time.Duration, len(blocks))

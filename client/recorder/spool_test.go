@@ -18,15 +18,13 @@ import (
 	"oda/client"
 	"oda/client/recorder"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // content reads a file of a session.
 func content(t testing.TB, session, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(session, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(session, name)))(t)
 	return string(text)
 }
 
@@ -50,10 +48,7 @@ func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block str
 // resumeAll resumes a spool with one session, and returns its outcome.
 func resumeAll(t testing.TB, dir string, log *env.Journal) recorder.Resumed {
 	t.Helper()
-	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: log.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: log.Logger()}))(t)
 	if len(results) != 1 {
 		t.Fatalf("%d sessions were resumed, want 1: %+v", len(results), results)
 	}
@@ -66,9 +61,7 @@ func TestTheSpoolHasTheDocumentedFormat(t *testing.T) {
 	dir := t.TempDir()
 	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond, Document: []byte(`{"telescope": "<mid>"}`)})
 	for _, record := range []string{`{"request":"a b"}`, `{ "request": "é" }`} {
-		if err := rec.RecordJSON([]byte(record)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.RecordJSON([]byte(record)))
 	}
 	leave(t, rec)
 	session := sessionsIn(t, dir)[0]
@@ -99,9 +92,7 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 		"block.json":   `{"create": {"telescope": "\u006did", "request_responses": []}, "spool": 1, "eb_id": "eb-a.b-1", "url": "` + archive.URL() + `"}`,
 		"00000003.log": "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n",
 	} {
-		if err := errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)))
 	}
 	if got := resumeAll(t, dir, &env.Journal{}); got.Err != nil || got.Stored != 1 {
 		t.Fatalf("the session was resumed with %+v", got)
@@ -151,9 +142,7 @@ func TestADamagedSpoolIsShippedExceptItsDamagedLines(t *testing.T) {
 			c, dir, session, block := leftOver(t, last)
 			path := filepath.Join(session, "00000001.log")
 			damaged := test.damage([]byte(content(t, session, "00000001.log")))
-			if err := os.WriteFile(path, bytes.Clone(damaged), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, bytes.Clone(damaged), 0o600))
 			var want []int
 			for n := 1; n <= last; n++ {
 				if len(test.missing) == 0 || n < test.missing[0] || n > test.missing[len(test.missing)-1] {
@@ -203,9 +192,7 @@ func TestALostOrWrongPositionLosesNoRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, dir, session, block := leftOver(t, 20)
-			if err := os.WriteFile(filepath.Join(session, "shipped"), []byte(note), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(session, "shipped"), []byte(note), 0o600))
 			if got := resumeAll(t, dir, &env.Journal{}); got.Err != nil {
 				t.Error(got.Err)
 			}
@@ -230,14 +217,9 @@ func TestUnknownFilesInASpoolAreLeftAlone(t *testing.T) {
 		filepath.Base(session) + "/shipped.go": "hello",
 	} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
-	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()}))(t)
 	failed := make(map[string]bool)
 	for _, r := range results {
 		failed[filepath.Base(r.Dir)[:4]] = r.Err != nil
@@ -260,20 +242,12 @@ func TestASpoolIsFreedOfWhatKilledProcessesWereMakingOrRemoving(t *testing.T) {
 	dir := t.TempDir()
 	for name, age := range map[string]time.Duration{".done-1": 0, ".new-2": 2 * time.Hour, ".new-3": 0, "notes": 2 * time.Hour} {
 		path := filepath.Join(dir, name)
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(path, "lock"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(path, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(path, "lock"), nil, 0o600))
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(path, at, at))
 	}
-	if _, err := recorder.Resume(t.Context(), dir, recorder.ResumeOptions{Logger: slog.New(slog.DiscardHandler)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(recorder.Resume(t.Context(), dir, recorder.ResumeOptions{Logger: slog.New(slog.DiscardHandler)}))(t)
 	if got, want := sessionsIn(t, dir), []string{filepath.Join(dir, ".new-3"), filepath.Join(dir, "notes")}; !slices.Equal(got, want) {
 		t.Errorf("the spool has %v, want %v", got, want)
 	}
@@ -289,15 +263,10 @@ func TestTheStatusOfASpoolShowsWhatWaits(t *testing.T) {
 	leave(t, left)
 	session := sessionsIn(t, dir)[0]
 	aside := "# 400 urn:oda:problem:invalid-request no\n00000000 x-1 {}\n"
-	if err := os.WriteFile(filepath.Join(session, "refused.log"), []byte(aside+aside), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(session, "refused.log"), []byte(aside+aside), 0o600))
 	running, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: time.Millisecond})
 	recordNumbers(t, running, 1, 3)
-	got, err := recorder.Status(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(recorder.Status(dir))(t)
 	want := []recorder.SessionStatus{
 		{Dir: session, Block: left.BlockID(), URL: c.Address(), Records: 7, Bytes: bytes, Refused: 2},
 		{Block: running.BlockID(), URL: c.Address(), Held: true, Records: 3, Bytes: running.Lag().Bytes},

@@ -15,6 +15,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // guarded is an archive that wants a token, and the file with the token of a
@@ -37,10 +38,7 @@ func guard(t *testing.T) *guarded {
 
 func (g *guarded) create(t *testing.T, name string, role auth.Role, telescopes ...string) string {
 	t.Helper()
-	secret, err := auth.CreateToken(g.tokens, auth.Token{Name: name, Role: role, Telescopes: telescopes, Created: time.Now().UTC()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(auth.CreateToken(g.tokens, auth.Token{Name: name, Role: role, Telescopes: telescopes, Created: time.Now().UTC()}))(t)
 	return secret
 }
 
@@ -49,9 +47,7 @@ func (g *guarded) create(t *testing.T, name string, role auth.Role, telescopes .
 func (g *guarded) renew(t *testing.T, name string, role auth.Role, telescopes ...string) string {
 	t.Helper()
 	secret := g.create(t, name, role, telescopes...)
-	if err := os.WriteFile(g.own, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(g.own, []byte(secret+"\n"), 0o600))
 	own := clientOf(t, g.URL(), client.WithToken(secret))
 	env.Await(t, "the archive to know the token", func() bool {
 		_, err := own.Description(t.Context())
@@ -63,9 +59,7 @@ func (g *guarded) renew(t *testing.T, name string, role auth.Role, telescopes ..
 // revoke revokes the recorder's token, and waits until the archive has noticed.
 func (g *guarded) revoke(t *testing.T, name string) {
 	t.Helper()
-	if err := auth.RevokeToken(g.tokens, name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, auth.RevokeToken(g.tokens, name))
 	own := clientOf(t, g.URL(), client.WithTokenFile(g.own))
 	env.Await(t, "the archive to follow its file of tokens", func() bool {
 		_, err := own.Description(t.Context())
@@ -93,12 +87,8 @@ func TestARecorderWaitsForAGoodToken(t *testing.T) {
 			c := clientOf(t, g.URL(), client.WithTokenFile(g.own))
 			rec, log := opened(t, c, recorder.Options{Dir: t.TempDir()})
 			recordNumbers(t, rec, 1, 100)
-			if err := rec.Flush(patient(t)); err != nil {
-				t.Fatal(err)
-			}
-			if err := lose(t, g); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rec.Flush(patient(t)))
+			must.Do(t, lose(t, g))
 			recordNumbers(t, rec, 101, 200)
 			env.Await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
 			recordNumbers(t, rec, 201, 300)
@@ -144,9 +134,7 @@ func TestABlockOpenedWithoutTheRightIsSentWhenItIsGiven(t *testing.T) {
 			recordNumbers(t, rec, 1, 10)
 			env.Await(t, "a line in the log", func() bool { return strings.Contains(log.String(), "does not accept the token") })
 			secret := g.renew(t, "day", auth.Recorder, "ska_mid")
-			if err := rec.Flush(patient(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rec.Flush(patient(t)))
 			noSecret(t, dir, secret)
 			closeRecorder(t, rec)
 			wantNumbers(t, g.reader, rec.BlockID(), 10)
@@ -201,7 +189,5 @@ func noSecret(t *testing.T, dir, secret string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }

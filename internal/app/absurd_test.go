@@ -12,6 +12,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/engine/audit"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // unverified are columns that "oda verify" does not judge, and why.
@@ -65,12 +66,9 @@ func TestAbsurdValuesAreFoundInEveryColumn(t *testing.T) {
 type absurd struct{ table, column, value, row string }
 
 func absurdFile(t *testing.T, healthy string) (all []absurd) {
-	conn, err := sqlite.OpenConn(strings.TrimPrefix(healthy, "sqlite:"), sqlite.OpenReadOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(sqlite.OpenConn(strings.TrimPrefix(healthy, "sqlite:"), sqlite.OpenReadOnly))(t)
 	defer conn.Close()
-	err = sqlitex.ExecuteTransient(conn, `SELECT m.name, c.name, c.type, c."notnull" = 0 AND c.pk = 0 FROM sqlite_master m JOIN pragma_table_info(m.name) c
+	err := sqlitex.ExecuteTransient(conn, `SELECT m.name, c.name, c.type, c."notnull" = 0 AND c.pk = 0 FROM sqlite_master m JOIN pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND m.name NOT LIKE 'terms%' AND m.name NOT IN ('migrations', 'unindexed')`, &sqlitex.ExecOptions{ResultFunc: func(row *sqlite.Stmt) error {
 		values := map[string][]string{"INTEGER": {"-7", "12345"}, "TEXT": {"'absurd'"}, "BLOB": {"x''", "x'00ff'"}}[row.ColumnText(2)]
 		if row.ColumnBool(3) {
@@ -87,9 +85,7 @@ func absurdFile(t *testing.T, healthy string) (all []absurd) {
 		}
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return all
 }
 
@@ -97,17 +93,13 @@ func absurdDatabase(t *testing.T, healthy string) (all []absurd) {
 	conn := env.Connect(t, healthy)
 	rows, err := conn.Query(t.Context(), `SELECT table_name, column_name, data_type, is_nullable = 'YES' FROM information_schema.columns
 		WHERE table_schema = 'public' AND table_name IN ('heads', 'versions', 'records', 'counts', 'creations', 'creation_keys', 'catalogue', 'call_days', 'changes', 'rounds', 'log_end')`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var one absurd
 		var kind string
 		var nullable bool
-		if err := rows.Scan(&one.table, &one.column, &kind, &nullable); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&one.table, &one.column, &kind, &nullable))
 		values := map[string][]string{
 			"smallint": {"-7", "12345"}, "integer": {"-7", "12345"}, "bigint": {"-7", "12345"}, "text": {"'absurd'"}, "bytea": {`''`, `'\x00ff'`},
 			"ARRAY": {"'{}'", "'{7}'", "'{1,NULL}'", "'{{1,2},{3,4}}'"}, "tsvector": {"''"}, "xid8": {"'1'"},
@@ -120,9 +112,7 @@ func absurdDatabase(t *testing.T, healthy string) (all []absurd) {
 			all = append(all, one)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return all
 }
 
@@ -131,13 +121,8 @@ func TestAFileThatWasCutOffIsDamaged(t *testing.T) {
 	t.Parallel()
 	healthy := healthyArchive(t, "sqlite")
 	path := strings.TrimPrefix(healthy, "sqlite:")
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, info.Size()/2); err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))(t)
+	must.Do(t, os.Truncate(path, info.Size()/2))
 	if faults := strings.Join(verified(t, healthy), "\n"); !strings.Contains(faults, "file: the file: ") {
 		t.Errorf("its faults are\n%s", faults)
 	}

@@ -15,6 +15,7 @@ import (
 	"oda"
 	"oda/internal/test/env"
 	"oda/internal/test/load"
+	"oda/internal/test/must"
 )
 
 // The recipes of docs/backup.md and docs/moving.md, each while clients write: the copy is
@@ -30,15 +31,10 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 			func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "archive.db") },
 			func(t *testing.T, _ *env.Process, database string) string {
 				// As another process does: sqlite3 archive.db "VACUUM INTO 'copy.db'".
-				conn, err := sqlite.OpenConn(strings.TrimPrefix(database, "sqlite:"), sqlite.OpenReadWrite)
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := must.Get(sqlite.OpenConn(strings.TrimPrefix(database, "sqlite:"), sqlite.OpenReadWrite))(t)
 				defer conn.Close()
 				copied := filepath.Join(t.TempDir(), "copy.db")
-				if err := sqlitex.ExecuteTransient(conn, "VACUUM INTO '"+copied+"'", nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, sqlitex.ExecuteTransient(conn, "VACUUM INTO '"+copied+"'", nil))
 				return "sqlite:" + copied
 			},
 		},
@@ -79,8 +75,8 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 			t.Parallel()
 			database := recipe.database(t)
 			p := env.Oda(t, "serve", "--db", database)
-			must(t, "PUT", p.URL+"/sbds/before", `{"note":"kept"}`)
-			text := must(t, "GET", p.URL+"/sbds/before", "")
+			answered(t, "PUT", p.URL+"/sbds/before", `{"note":"kept"}`)
+			text := answered(t, "GET", p.URL+"/sbds/before", "")
 			l := env.NewLoad(t, load.Options{Writers: 8, Patient: true}, p.Host())
 			l.More()
 			acknowledged := l.Units()
@@ -89,13 +85,10 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 			l.Whole(p.Host())
 			wantWhole(t, restored)
 			again := env.Oda(t, "serve", "--db", restored)
-			if got := must(t, "GET", again.URL+"/sbds/before", ""); got != text {
+			if got := answered(t, "GET", again.URL+"/sbds/before", ""); got != text {
 				t.Errorf("the copy has %s, want %s", got, text)
 			}
-			stored, err := l.Read(t.Context(), again.Host())
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := must.Get(l.Read(t.Context(), again.Host()))(t)
 			for _, unit := range acknowledged {
 				if _, ok := stored[unit]; !ok {
 					t.Errorf("%v was acknowledged before, and is not in the copy", unit)
@@ -111,7 +104,7 @@ func TestACopyOfARunningArchiveIsWhole(t *testing.T) {
 			} else if diff := cmp.Diff(changes[:last], copied[:last]); diff != "" { // the last may have had more records since
 				t.Errorf("the changes of the copy are not the first ones (-want +got):\n%s", diff)
 			}
-			must(t, "PUT", again.URL+"/sbds/after", `{}`)
+			answered(t, "PUT", again.URL+"/sbds/after", `{}`)
 		})
 	}
 	t.Run("pg_basebackup", func(t *testing.T) {
@@ -148,9 +141,7 @@ func followed(t *testing.T, url string) (changes []string) {
 	}
 	for {
 		page.Changes = nil
-		if err := json.Unmarshal([]byte(must(t, "GET", fmt.Sprintf("%s/changes?after=%d", url, page.Next), "")), &page); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(answered(t, "GET", fmt.Sprintf("%s/changes?after=%d", url, page.Next), "")), &page))
 		if len(page.Changes) == 0 {
 			return changes
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // machine is a folder that stands for the machine of the page about backups, and a
@@ -43,10 +44,7 @@ esac
 // without them.
 func newMachine(t *testing.T, words ...string) *machine {
 	t.Helper()
-	root, err := os.MkdirTemp("", "oda-machine-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.MkdirTemp("", "oda-machine-"))(t)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(root); err != nil {
 			t.Error(err)
@@ -60,15 +58,10 @@ func newMachine(t *testing.T, words ...string) *machine {
 	} {
 		writeProgram(t, filepath.Join(root, "bin", name), []byte(script))
 	}
-	program, err := os.ReadFile(env.Program(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.ReadFile(env.Program(t)))(t)
 	writeProgram(t, filepath.Join(root, "bin", "oda"), program)
 	for _, folder := range []string{"backup", "etc/oda", "var/lib/oda"} {
-		if err := os.MkdirAll(filepath.Join(root, folder), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, folder), 0o750))
 	}
 	m.env = append(command(t).Env, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "ODA_URL="+address)
 	m.words = strings.NewReplacer(append([]string{
@@ -80,12 +73,8 @@ func newMachine(t *testing.T, words ...string) *machine {
 
 func writeProgram(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, content, 0o755))
 }
 
 // does runs commands, and returns what they print.
@@ -148,14 +137,9 @@ func TestTheCommandsOfThePageAboutBackupsWork(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		cluster := env.NewCluster(t, env.ClusterOptions{})
-		dsn, err := url.Parse(cluster.DSN("postgres"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dsn := must.Get(url.Parse(cluster.DSN("postgres")))(t)
 		_, tried, err := net.SplitHostPort(freeAddress(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m := newMachine(t, "postgres://oda@db1/", fmt.Sprintf("postgres://oda@%s/", dsn.Host), "5499", tried)
 		programs := filepath.Dir(cluster.Program("pg_dump"))
 		m.env = append(m.env, "PATH="+filepath.Join(m.root, "bin")+":"+programs+":"+os.Getenv("PATH"),
@@ -163,7 +147,7 @@ func TestTheCommandsOfThePageAboutBackupsWork(t *testing.T) {
 		m.become(t)
 		m.does(t, "createuser oda && createdb --owner oda oda")
 		p := env.Oda(t, "serve", "--db", fmt.Sprintf("postgres://oda@%s/oda", dsn.Host))
-		must(t, "PUT", p.URL+"/sbds/sbd-1", `{"note":"kept"}`)
+		answered(t, "PUT", p.URL+"/sbds/sbd-1", `{"note":"kept"}`)
 		for _, commands := range database {
 			out := m.does(t, commands)
 			if strings.Contains(commands, "oda verify") && !strings.Contains(out, "1 entity, 1 version and 0 records read") {
@@ -183,18 +167,14 @@ func (m *machine) become(t *testing.T) {
 	if err != nil {
 		account, err = user.Lookup("nobody")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	uid, uidErr := strconv.Atoi(account.Uid)
 	gid, gidErr := strconv.Atoi(account.Gid)
 	if uidErr != nil || gidErr != nil {
 		t.Fatal(uidErr, gidErr)
 	}
 	for _, path := range []string{m.root, filepath.Join(m.root, "backup")} {
-		if err := os.Chown(path, uid, gid); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(path, uid, gid))
 	}
 	m.account = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }

@@ -21,6 +21,7 @@ import (
 	"oda"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // ran is what a command did.
@@ -105,7 +106,7 @@ func filledWith(t *testing.T, documents int) (p *env.Process, path string) {
 	for i := range documents {
 		text := make([]byte, 750_000)
 		random.Read(text)
-		must(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), fmt.Sprintf(`{"note":%q}`, base64.StdEncoding.EncodeToString(text)))
+		answered(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), fmt.Sprintf(`{"note":%q}`, base64.StdEncoding.EncodeToString(text)))
 	}
 	return p, path
 }
@@ -122,10 +123,7 @@ func TestABackupReplacesNothing(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode() != fs.FileMode(0o600) {
 		t.Errorf("the file is %v, %v", info.Mode(), err)
 	}
-	first, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(os.ReadFile(file))(t)
 	fails(t, run(t, "backup", "-o", file, "--url", p.URL), 1, "exists already", "--force")
 	if second, err := os.ReadFile(file); err != nil || !bytes.Equal(first, second) {
 		t.Errorf("the file was changed (%v)", err)
@@ -156,9 +154,7 @@ func TestPostgreSQLIsBackedUpWithItsOwnTools(t *testing.T) {
 	fails(t, run(t, "backup", "-o", file, "--url", p.URL), 1, "pg_dump", "docs/backup.md has the commands. (no-such-path)\n") // the address is right
 	fails(t, run(t, "backup", "-o", file, "--db", database), 1, "pg_dump", "docs/backup.md")
 	missing(t, file)
-	if err := os.WriteFile(file, []byte("oda backup 2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("oda backup 2\n"), 0o600))
 	fails(t, run(t, "restore", file, "--db", database), 1, "pg_dump", "docs/backup.md")
 }
 
@@ -186,10 +182,7 @@ func TestWhatIsCutOffLeavesNoFile(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			p, _ := filled(t)
-			proxy, err := fault.NewProxy(p.Host())
-			if err != nil {
-				t.Fatal(err)
-			}
+			proxy := must.Get(fault.NewProxy(p.Host()))(t)
 			defer proxy.Close()
 			file := filepath.Join(t.TempDir(), "oda."+command)
 			for _, after := range []int{1000, 3 << 20, 5 << 20} {
@@ -241,7 +234,7 @@ func TestWhatIsCutOffLeavesNoFile(t *testing.T) {
 				}
 			}
 
-			must(t, "PUT", p.URL+"/sbds/after", `{}`)
+			answered(t, "PUT", p.URL+"/sbds/after", `{}`)
 			if out := succeeds(t, run(t, command, "-o", file, "--url", "http://"+proxy.Addr())); !strings.Contains(out, "9 ") {
 				t.Errorf("it prints %s", out)
 			}
@@ -305,31 +298,23 @@ func isMadeAgain(t *testing.T, name string) {
 	defer relay.Close()
 	begun := func() *exec.Cmd {
 		cmd := command(t, name, "-o", file, "--url", relay.URL)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		awaitSize(t, file+".part", 1<<20)
 		return cmd
 	}
 
 	cmd := begun()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	missing(t, file)
 	succeeds(t, run(t, name, "-o", file, "--url", p.URL))
 	missing(t, file+".part")
 	wantWhole(t, copying[name](t, file))
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 
 	// An interrupt is an orderly end.
 	cmd = begun()
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err == nil {
 		t.Errorf("a %s that was interrupted exits with 0", name)
 	}
@@ -353,32 +338,18 @@ func TestARestoreThatIsKilledIsDoneAgain(t *testing.T) {
 	p, _ := filled(t)
 	file := filepath.Join(t.TempDir(), "oda.backup")
 	succeeds(t, run(t, "backup", "-o", file, "--url", p.URL))
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(file))(t)
 	// It reads from a pipe that has only half of it.
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	target := filepath.Join(t.TempDir(), "new", "archive.db")
 	cmd := command(t, "restore", pipe, "--db", "sqlite:"+target)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	half, err := os.OpenFile(pipe, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
+	half := must.Get(os.OpenFile(pipe, os.O_WRONLY, 0))(t)
 	defer half.Close()
-	if _, err := half.Write(content[:len(content)/2]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(half.Write(content[:len(content)/2]))(t)
 	awaitSize(t, target+".restoring", 1<<20)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	missing(t, target)
 	succeeds(t, run(t, "restore", file, "--db", "sqlite:"+target))
@@ -392,17 +363,12 @@ func TestADamagedBackupIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "oda.backup")
 	succeeds(t, run(t, "backup", "-o", file, "--url", p.URL))
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(file))(t)
 	target := filepath.Join(dir, "new", "archive.db")
 	changed := bytes.Clone(content)
 	changed[5<<20] ^= 1
 	for place, damaged := range map[string][]byte{"at byte 4": changed, fmt.Sprintf("at byte %d: it ends there", 6<<20): content[:6<<20]} {
-		if err := os.WriteFile(file, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, damaged, 0o600))
 		fails(t, run(t, "restore", file, "--db", "sqlite:"+target), 1, "the backup is damaged", place)
 		missing(t, filepath.Dir(target))
 	}
@@ -422,7 +388,7 @@ func TestACopyToAFullDisk(t *testing.T) {
 	if left, err := os.ReadDir(small); err != nil || len(left) > 0 {
 		t.Errorf("the disk has %v, %v", left, err)
 	}
-	must(t, "PUT", p.URL+"/sbds/after", `{}`)
+	answered(t, "PUT", p.URL+"/sbds/after", `{}`)
 	if p.Stop() != 0 {
 		t.Error("the server did not stop in order")
 	}

@@ -16,41 +16,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // A real browser visits the pages of a real archive, under a base path and behind a proxy
 // that strips a prefix, and does what a person does who has just installed it.
 func TestANewcomerFindsTheWayFromTheHomePage(t *testing.T) {
 	p := env.Oda(t, "serve", "--base-path=/ns/oda")
-	to, err := url.Parse("http://" + p.Host())
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(url.Parse("http://" + p.Host()))(t)
 	proxy := httptest.NewServer(http.StripPrefix("/outer", httputil.NewSingleHostReverseProxy(to)))
 	defer proxy.Close()
 	api := proxy.URL + "/outer/ns/oda/api/v1"
 	ctx := env.Browser(t)
 	watch := env.NewWatch(ctx)
-	stored := must(t, "PUT", p.URL+"/sbds/sbd-42", `{"name":"M51"}`, "X-Forwarded-User", "ada")
+	stored := answered(t, "PUT", p.URL+"/sbds/sbd-42", `{"name":"M51"}`, "X-Forwarded-User", "ada")
 
-	examples, err := env.HomeExamples(ctx, api+"/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples := must.Get(env.HomeExamples(ctx, api+"/"))(t)
 	block := followExamples(t, examples)
 	awaitCards(t, ctx, map[string]string{"SBDefinition": "1", "SBInstances": "0", "ExecutionBlock": "1", "Projects": "0"})
 
-	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`main a[href$="api/v1/ui"]`))); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`main a[href$="api/v1/ui"]`))))(t)
 	tryItOut(t, ctx, "getSBD", stored, env.Param{Name: "sbd_id", Value: "sbd-42"})
 	tryItOut(t, ctx, "listSBDs", `["sbd-42"]`) // as it is filled in
-	tryItOut(t, ctx, "getEB", must(t, "GET", p.URL+"/ebs/"+block, ""), env.Param{Name: "eb_id", Value: block})
+	tryItOut(t, ctx, "getEB", answered(t, "GET", p.URL+"/ebs/"+block, ""), env.Param{Name: "eb_id", Value: block})
 
-	complaints, err := watch.Complaints(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	complaints := must.Get(watch.Complaints(ctx))(t)
 	if len(complaints) > 0 {
 		t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
 	}
@@ -113,17 +103,12 @@ func awaitCards(t *testing.T, ctx context.Context, want map[string]string) {
 // with the JSON that the archive returns.
 func tryItOut(t *testing.T, ctx context.Context, operation, want string, params ...env.Param) {
 	t.Helper()
-	shown, err := env.TryItOut(ctx, operation, params...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shown := must.Get(env.TryItOut(ctx, operation, params...))(t)
 	var got, wanted any
 	if err := json.Unmarshal([]byte(shown.Body), &got); err != nil {
 		t.Fatalf("%s shows %v: %s", operation, err, shown.Body)
 	}
-	if err := json.Unmarshal([]byte(want), &wanted); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(want), &wanted))
 	if diff := cmp.Diff(wanted, got); diff != "" || shown.Status != 200 {
 		t.Errorf("%s shows status %d and another answer (-want +got):\n%s", operation, shown.Status, diff)
 	}

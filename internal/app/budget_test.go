@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Budgets of the program itself.
@@ -19,16 +20,13 @@ const (
 )
 
 func TestTheProgramIsSmallStartsFastAndUsesLittleMemory(t *testing.T) {
-	info, err := os.Stat(env.Program(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(env.Program(t)))(t)
 	if info.Size() > binaryBudget {
 		t.Errorf("the program has %d bytes, more than %d", info.Size(), binaryBudget)
 	}
 	begin := time.Now()
 	p := env.Oda(t, "serve")
-	if got := must(t, "GET", "http://"+p.Host()+"/readyz", ""); got != "ready\n" {
+	if got := answered(t, "GET", "http://"+p.Host()+"/readyz", ""); got != "ready\n" {
 		t.Errorf("readyz says %q", got)
 	}
 	took := time.Since(begin)
@@ -51,16 +49,11 @@ func resident(t *testing.T, pid int) int64 {
 	if os.IsNotExist(err) {
 		t.Skip("this system does not show the memory of a process in /proc")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	line := regexp.MustCompile(`VmRSS:\s*(\d+) kB`).FindSubmatch(status)
 	if line == nil {
 		t.Fatalf("no VmRSS in:\n%s", status)
 	}
-	n, err := strconv.ParseInt(string(line[1]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseInt(string(line[1]), 10, 64))(t)
 	return n << 10
 }

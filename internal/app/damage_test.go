@@ -13,6 +13,7 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // textReader is a request that reads a text which is damaged.
@@ -67,9 +68,7 @@ func TestWhatIsDamagedIsNeverServed(t *testing.T) {
 			store("POST", "/ebs/eb-long/request_response", `{"request": "to be damaged at the end"}`)
 			store("PUT", "/sbds/sbd-whole", `{"name": "whole"}`)
 			metadata := metadataOf(t, store("GET", "/ebs/eb-damaged", ""))
-			if err := a.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Stop())
 			damage("to be damaged", "to be demaged")
 
 			if _, err := export(t, database, oda.Scope{}); oda.CodeOf(err) != oda.DamagedText {
@@ -128,9 +127,7 @@ func TestWhatIsDamagedIsNeverServed(t *testing.T) {
 func metadataOf(t *testing.T, document string) string {
 	t.Helper()
 	var d struct{ Metadata json.RawMessage }
-	if err := json.Unmarshal([]byte(document), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(document), &d))
 	return string(d.Metadata)
 }
 
@@ -140,16 +137,11 @@ func damagedFile(t *testing.T) (string, func(from, to string)) {
 	path := filepath.Join(t.TempDir(), "archive.db")
 	return "sqlite:" + path, func(from, to string) {
 		t.Helper()
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(path))(t)
 		if !bytes.Contains(content, []byte(from)) {
 			t.Fatalf("%q is not in the file", from)
 		}
-		if err := os.WriteFile(path, bytes.ReplaceAll(content, []byte(from), []byte(to)), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte(from), []byte(to)), 0o640))
 	}
 }
 

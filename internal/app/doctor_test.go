@@ -12,24 +12,25 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // related stores entities that refer to each other, and all to something that is there.
 func related(t *testing.T, url string) {
 	t.Helper()
-	must(t, "PUT", url+"/prjs/prj-1", `{"obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["sbd-1"]}]}`)
-	must(t, "PUT", url+"/sbds/sbd-1", `{"ob_ref":"ob-1"}`)
-	must(t, "PUT", url+"/sbis/sbi-1", `{"sbd_ref":"sbd-1","sbd_version":1}`)
-	must(t, "PUT", url+"/ebs/eb-1", `{"sbi_ref":"sbi-1","request_responses":[{"request":"observe"}]}`)
+	answered(t, "PUT", url+"/prjs/prj-1", `{"obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["sbd-1"]}]}`)
+	answered(t, "PUT", url+"/sbds/sbd-1", `{"ob_ref":"ob-1"}`)
+	answered(t, "PUT", url+"/sbis/sbi-1", `{"sbd_ref":"sbd-1","sbd_version":1}`)
+	answered(t, "PUT", url+"/ebs/eb-1", `{"sbi_ref":"sbi-1","request_responses":[{"request":"observe"}]}`)
 }
 
 // dangling stores entities with references that lead nowhere.
 func dangling(t *testing.T, url string) {
 	t.Helper()
-	must(t, "PUT", url+"/ebs/eb-2", `{"sbi_ref":"sbi-lost"}`)
-	must(t, "PUT", url+"/sbds/sbd-2", `{"ob_ref":"ob-lost"}`)
-	must(t, "PUT", url+"/sbis/sbi-2", `{"sbd_ref":"sbd-1","sbd_version":7}`)
-	must(t, "PUT", url+"/sbis/sbi-3", `{"sbd_ref":"sbd-\u0000"}`) // PostgreSQL has no such text
+	answered(t, "PUT", url+"/ebs/eb-2", `{"sbi_ref":"sbi-lost"}`)
+	answered(t, "PUT", url+"/sbds/sbd-2", `{"ob_ref":"ob-lost"}`)
+	answered(t, "PUT", url+"/sbis/sbi-2", `{"sbd_ref":"sbd-1","sbd_version":7}`)
+	answered(t, "PUT", url+"/sbis/sbi-3", `{"sbd_ref":"sbd-\u0000"}`) // PostgreSQL has no such text
 }
 
 // found are the findings for these references.
@@ -64,15 +65,10 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 	if p.Stop() != 0 {
 		t.Fatal("the server did not stop in order")
 	}
-	content, err := os.ReadFile(filepath.Join(folder, "archive.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(filepath.Join(folder, "archive.db")))(t)
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	sql := func(statement string) func(path string) {
 		return func(path string) {
@@ -164,16 +160,10 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 // listing returns names, modes, sizes and times of the files in a folder.
 func listing(t *testing.T, folder string) string {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(folder))(t)
 	var lines []string
 	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(entry.Info())(t)
 		lines = append(lines, fmt.Sprint(info.Name(), info.Mode(), info.Size(), info.ModTime()))
 	}
 	return strings.Join(lines, "\n")
@@ -188,9 +178,7 @@ func TestTheDoctorFindsWhatOnlyRootCanMake(t *testing.T) {
 	finds(t, "little room at the server", run(t, "doctor", "--url", p.URL), 1, "wrong: space: "+p.URL+": its disk has ", "what to do: make room", "not checked: damage, references")
 	p.Kill() // so that its log is left
 	<-p.Ended()
-	if err := os.Chown(path+"-wal", 12345, 12345); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(path+"-wal", 12345, 12345))
 	finds(t, "little room", run(t, "doctor", "--db", "sqlite:"+path), 1, "wrong: space: "+small+": its disk has ", "wrong: permissions: "+path+"-wal: it belongs to user 12345")
 }
 

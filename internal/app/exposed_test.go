@@ -9,6 +9,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Beyond this machine an archive serves only if it knows its callers, or if the
@@ -21,9 +22,7 @@ func TestBeyondLoopbackTheArchiveKnowsItsCallers(t *testing.T) {
 		t.Errorf("the log does not warn: %s", insecure.LogText())
 	}
 	file := filepath.Join(t.TempDir(), "tokens")
-	if _, err := auth.CreateToken(file, auth.Token{Name: "a", Role: auth.Reader}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(auth.CreateToken(file, auth.Token{Name: "a", Role: auth.Reader}))(t)
 	known := env.Start(t, everywhere, func(cfg *app.Config) { cfg.Auth.Tokens = file })
 	here := env.Start(t, func(cfg *app.Config) { cfg.Listen = "localhost:0" })
 	for _, a := range []*env.Archive{known, here} {
@@ -60,15 +59,9 @@ func TestAnOpenArchiveIsCalledByAnotherName(t *testing.T) {
 		{forAll, "attacker.example", 200},
 	} {
 		for _, path := range []string{"/api/v1/whoami", "/sbds", "/metrics", "/readyz"} {
-			request, err := http.NewRequest("GET", test.archive.Origin()+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			request := must.Get(http.NewRequest("GET", test.archive.Origin()+path, nil))(t)
 			request.Host = test.host
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := must.Get(http.DefaultClient.Do(request))(t)
 			response.Body.Close()
 			want := test.status
 			if path == "/readyz" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // A thousand clients follow one server that has room for a few connections:
@@ -63,14 +64,8 @@ func gather(t *testing.T, p *env.Process, client *http.Client, follow func(path 
 	}
 	put := func(path, body string) {
 		t.Helper()
-		request, err := http.NewRequest("PUT", p.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequest("PUT", p.URL+path, strings.NewReader(body)))(t)
+		response := must.Get(client.Do(request))(t)
 		defer response.Body.Close()
 		if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
 			t.Fatalf("PUT %s: %s, %v: %.200s", path, response.Status, err, text)
@@ -146,14 +141,9 @@ type streamed struct {
 // stream asks for a stream on a connection of its own.
 func stream(t *testing.T, p *env.Process, path, last string) *streamed {
 	t.Helper()
-	conn, err := net.Dial("tcp", p.Host())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", p.Host()))(t)
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.(*net.TCPConn).SetReadBuffer(8 << 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.(*net.TCPConn).SetReadBuffer(8<<10))
 	if last != "" {
 		last = "Last-Event-ID: " + last + "\r\n"
 	}

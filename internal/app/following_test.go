@@ -19,6 +19,7 @@ import (
 	odaclient "oda/client"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestThePageAboutFollowingWorks(t *testing.T) {
@@ -34,27 +35,17 @@ func TestTheMirrorsOfThePageSurviveRestarts(t *testing.T) {
 	database := "sqlite:" + filepath.Join(dir, "archive.db")
 	archive := env.Oda(t, "serve", "--db", database)
 	address := strings.TrimPrefix(strings.TrimSuffix(archive.URL, "/api/v1"), "http://")
-	c, err := odaclient.New(archive.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(odaclient.New(archive.URL))(t)
 	defer c.CloseIdleConnections()
 	for _, m := range mirrors {
 		m.url = archive.URL
 		m.start(t)
 	}
-	block, err := c.CreateBlock(t.Context(), []byte(`{"telescope":"ska_mid"}`), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := must.Get(c.CreateBlock(t.Context(), []byte(`{"telescope":"ska_mid"}`), ""))(t)
 	for round := range 3 {
 		for i := range 4 {
-			if _, err := c.Create(t.Context(), oda.SBDefinition, fmt.Appendf(nil, `{"round":%d,"number":%d}`, round, i), ""); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Record(t.Context(), block.ID, []byte(`{"request":"observe.scan"}`), ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Create(t.Context(), oda.SBDefinition, fmt.Appendf(nil, `{"round":%d,"number":%d}`, round, i), ""))(t)
+			must.Get(c.Record(t.Context(), block.ID, []byte(`{"request":"observe.scan"}`), ""))(t)
 			switch {
 			case round == 1 && i == 1:
 				archive.Kill()
@@ -85,10 +76,7 @@ func mirrorsOfThePage(t *testing.T, dir string) []*mirror {
 	for _, program := range []struct{ language, file string }{{"bash", "mirror.sh"}, {"python", "mirror.py"}, {"go", "main.go"}} {
 		write(t, filepath.Join(dir, program.file), programOf(t, text, program.language))
 	}
-	source, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(filepath.Abs("../.."))(t)
 	write(t, filepath.Join(dir, "go.mod"), "module mirror\n\ngo 1.26\n\nrequire oda v0.0.0\n\nreplace oda => "+source+"\n")
 	build := exec.Command("go", "build", "-mod=mod", "-o", "mirror", ".")
 	build.Dir = dir
@@ -110,10 +98,7 @@ func TestTheMirrorsOfThePageKeepToLimits(t *testing.T) {
 	mirrors := mirrorsOfThePage(t, dir)
 	tokens := filepath.Join(dir, "tokens")
 	token := func(name string, role auth.Role) string {
-		secret, err := auth.CreateToken(tokens, auth.Token{Name: name, Role: role})
-		if err != nil {
-			t.Fatal(err)
-		}
+		secret := must.Get(auth.CreateToken(tokens, auth.Token{Name: name, Role: role}))(t)
 		return secret
 	}
 	editor := token("editor", auth.Editor)
@@ -121,18 +106,13 @@ func TestTheMirrorsOfThePageKeepToLimits(t *testing.T) {
 		m.token = token(m.name, auth.Reader)
 	}
 	archive := env.Oda(t, "serve", "--tokens", tokens, "--caller-rate", "1")
-	c, err := odaclient.New(archive.URL, odaclient.WithToken(editor))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(odaclient.New(archive.URL, odaclient.WithToken(editor)))(t)
 	defer c.CloseIdleConnections()
 	var projects []string
 	for i := range entities {
 		projects = append(projects, fmt.Sprintf(`{"prj_id":"prj-%d"}`, i))
 	}
-	if _, err := c.StoreSeveral(t.Context(), []byte(`{"prjs":[`+strings.Join(projects, ",")+`]}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.StoreSeveral(t.Context(), []byte(`{"prjs":[`+strings.Join(projects, ",")+`]}`)))(t)
 	for _, m := range mirrors {
 		m.url = archive.URL
 		m.start(t)
@@ -245,13 +225,8 @@ func (m *mirror) lacks(t *testing.T, c *odaclient.Client) string {
 	t.Helper()
 	for _, kind := range oda.Kinds {
 		for id, err := range c.List(t.Context(), oda.Query{Kind: kind, Order: oda.ByCreation, After: new(oda.Instant)}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			document, err := c.Get(t.Context(), kind, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			document := must.Get(c.Get(t.Context(), kind, id))(t)
 			kept, err := os.ReadFile(filepath.Join(m.dir, kind.Collection(), id+".json"))
 			if err != nil || !bytes.Equal(kept, document.Body) {
 				return kind.Collection() + "/" + id
@@ -263,7 +238,5 @@ func (m *mirror) lacks(t *testing.T, c *odaclient.Client) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Frames of HTTP/2, as far as these tests need them.
@@ -27,19 +28,12 @@ func beRude(t *testing.T, p *env.Process, certificate []byte) rude {
 	t.Helper()
 	config := env.Trust(certificate)
 	config.NextProtos = []string{"h2"}
-	conn, err := tls.Dial("tcp", p.Host(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(tls.Dial("tcp", p.Host(), config))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 	c := rude{conn}
-	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.send(frameSettings, 0, 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))(t)
+	must.Do(t, c.send(frameSettings, 0, 0, nil))
 	return c
 }
 
@@ -69,10 +63,7 @@ func get(path string) []byte {
 // wellFor checks that the archive answers another client, however rude one is.
 func wellFor(t *testing.T, client *http.Client, url string) {
 	t.Helper()
-	response, err := client.Get(url + "/sbds/none")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(client.Get(url + "/sbds/none"))(t)
 	response.Body.Close()
 	if response.StatusCode != http.StatusNotFound {
 		t.Fatalf("another client is answered %s", response.Status)
@@ -86,9 +77,7 @@ func TestAConnectionHasOnlySoManyStreams(t *testing.T) {
 	p, certificate, _ := secured(t)
 	c := beRude(t, p, certificate)
 	for i := range uint32(asked) {
-		if err := c.send(frameHeaders, endStream|endHeaders, 2*i+1, get("/api/v1/changes?after=now&wait=60")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.send(frameHeaders, endStream|endHeaders, 2*i+1, get("/api/v1/changes?after=now&wait=60")))
 	}
 	for refused := 0; refused < asked-most; {
 		kind, stream, payload, err := c.receive()
@@ -157,9 +146,7 @@ func TestALargeHeaderOverHTTP2(t *testing.T) {
 	c := beRude(t, p, certificate)
 	send := func(kind, flags byte, payload []byte) {
 		t.Helper()
-		if err := c.send(kind, flags, 1, payload); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.send(kind, flags, 1, payload))
 	}
 	send(frameHeaders, endStream, get("/api/v1/sbds/none"))
 	for range 4 {
@@ -168,9 +155,7 @@ func TestALargeHeaderOverHTTP2(t *testing.T) {
 	send(frameContinuation, endHeaders, field(2000))
 	for {
 		kind, stream, payload, err := c.receive()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if kind == frameHeaders && stream == 1 {
 			if !bytes.Contains(payload, []byte("431")) {
 				t.Errorf("the answer has the header %q", payload)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The archive and the identifier service run in separate processes.
@@ -21,7 +22,7 @@ func TestIdentifiersComeFromTheConfiguredService(t *testing.T) {
 	} {
 		archive := env.Oda(t, "serve", "--skuid-url="+address, "--generator=5")
 		for collection, prefix := range map[string]string{"sbds": "sbd", "sbis": "sbi", "ebs": "eb", "prjs": "prj"} {
-			got := identifierIn(t, must(t, "POST", archive.URL+"/"+collection, "{}"))
+			got := identifierIn(t, answered(t, "POST", archive.URL+"/"+collection, "{}"))
 			if got.prefix != prefix || got.generator != 77 {
 				t.Errorf("%s: POST /%s gave %+v, want %s- of generator 77", about, collection, got, prefix)
 			}
@@ -32,10 +33,10 @@ func TestIdentifiersComeFromTheConfiguredService(t *testing.T) {
 func TestTheServiceIsAskedForTheConfiguredType(t *testing.T) {
 	service := env.Oda(t, "skuid", "--twice")
 	archive := env.Oda(t, "serve", "--skuid-url="+service.URL, "--skuid-types=prj=opj")
-	if got := identifierIn(t, must(t, "POST", archive.URL+"/prjs", "{}")); got.prefix != "opj" {
+	if got := identifierIn(t, answered(t, "POST", archive.URL+"/prjs", "{}")); got.prefix != "opj" {
 		t.Errorf("a project got %+v, want opj-", got)
 	}
-	if got := identifierIn(t, must(t, "POST", archive.URL+"/sbds", "{}")); got.prefix != "sbd" {
+	if got := identifierIn(t, answered(t, "POST", archive.URL+"/sbds", "{}")); got.prefix != "sbd" {
 		t.Errorf("a definition got %+v, want sbd-", got)
 	}
 }
@@ -43,7 +44,7 @@ func TestTheServiceIsAskedForTheConfiguredType(t *testing.T) {
 func TestNothingIsCreatedWhileTheServiceIsUnavailable(t *testing.T) {
 	service := env.Oda(t, "skuid")
 	archive := env.Oda(t, "serve", "--skuid-url="+service.URL)
-	first := must(t, "POST", archive.URL+"/ebs/create", "")
+	first := answered(t, "POST", archive.URL+"/ebs/create", "")
 	service.Kill()
 	for _, path := range []string{"/sbds", "/sbis", "/ebs", "/prjs", "/ebs/create"} {
 		status, body := send(t, "POST", archive.URL+path, "{}")
@@ -57,18 +58,18 @@ func TestNothingIsCreatedWhileTheServiceIsUnavailable(t *testing.T) {
 		}
 	}
 	for _, collection := range []string{"sbds", "sbis", "prjs"} {
-		if got := must(t, "GET", archive.URL+"/"+collection+"?created_after=2026-01-01", ""); got != "[]" {
+		if got := answered(t, "GET", archive.URL+"/"+collection+"?created_after=2026-01-01", ""); got != "[]" {
 			t.Errorf("/%s has %s", collection, got)
 		}
 	}
-	if got, want := must(t, "GET", archive.URL+"/ebs?created_after=2026-01-01", ""), `["`+identifierIn(t, first).text+`"]`; got != want {
+	if got, want := answered(t, "GET", archive.URL+"/ebs?created_after=2026-01-01", ""), `["`+identifierIn(t, first).text+`"]`; got != want {
 		t.Errorf("/ebs has %s, want %s", got, want)
 	}
 	// Writes that need no new identifier still work.
-	must(t, "PUT", archive.URL+"/sbds/of-my-own", "{}")
+	answered(t, "PUT", archive.URL+"/sbds/of-my-own", "{}")
 
 	env.Oda(t, "skuid", "--listen="+service.Host())
-	must(t, "POST", archive.URL+"/ebs/create", "")
+	answered(t, "POST", archive.URL+"/ebs/create", "")
 }
 
 // Two services with different numbers serve two archives and are killed
@@ -79,9 +80,7 @@ func TestKilledServicesNeverRepeatAnIdentifier(t *testing.T) {
 	dir := t.TempDir()
 	future := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
 	reserved := "identifiers reserved until " + future.Format("2006-01-02T15:04:05.000Z") + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "future"), []byte(reserved), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "future"), []byte(reserved), 0o600))
 	seen := make(map[string]bool)
 	reached := future
 	for range rounds {
@@ -93,7 +92,7 @@ func TestKilledServicesNeverRepeatAnIdentifier(t *testing.T) {
 		begin, latest := reached, reached
 		for i := range perRound {
 			for which, archive := range archives {
-				got := identifierIn(t, must(t, "POST", archive.URL+"/ebs/create", ""))
+				got := identifierIn(t, answered(t, "POST", archive.URL+"/ebs/create", ""))
 				if seen[got.number] {
 					t.Fatalf("%s was returned twice", got.text)
 				}

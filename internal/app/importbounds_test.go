@@ -11,6 +11,7 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // What an import stores, the servers of the archive must take again in an update.
@@ -21,14 +22,10 @@ func TestADocumentThatNoServerWouldTakeIsSetAside(t *testing.T) {
 	}
 	small, large := document("sbd-1", 100), document("sbd-2", 20<<10)
 	lines := filepath.Join(t.TempDir(), "documents.ndjson")
-	if err := os.WriteFile(lines, []byte(small+"\n"+large+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(lines, []byte(small+"\n"+large+"\n"), 0o600))
 	folder := t.TempDir()
 	for name, text := range map[string]string{"1.json": small, "2.json": large} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	full := emptyDatabase(t, "sqlite")
 	if aside := imported(t, full, lines); len(aside) > 0 {
@@ -75,9 +72,7 @@ func TestLinksInAFolderAreNotFollowed(t *testing.T) {
 	elsewhere, folder := t.TempDir(), t.TempDir()
 	write := func(dir, name, id string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, `{"sbd_id":%q}`, id), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, `{"sbd_id":%q}`, id), 0o600))
 	}
 	write(elsewhere, "secret.json", "sbd-secret")
 	write(folder, "own.json", "sbd-own")
@@ -85,17 +80,11 @@ func TestLinksInAFolderAreNotFollowed(t *testing.T) {
 		"file.json": filepath.Join(elsewhere, "secret.json"), "beside.json": "own.json", "folder": elsewhere, "lost.json": "nowhere",
 		"README": filepath.Join(elsewhere, "secret.json"), // which would not be read anyway
 	} {
-		if err := os.Symlink(to, filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(folder, name)))
 	}
-	if err := syscall.Mkfifo(filepath.Join(folder, "pipe.json"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(folder, "pipe.json"), 0o600))
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(folder, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(folder, link))
 	for _, source := range []string{folder, link} {
 		o := run(t, "import", source, "--db="+emptyDatabase(t, "sqlite"))
 		for _, name := range []string{"file.json", "beside.json", "folder", "lost.json"} {

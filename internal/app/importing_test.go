@@ -18,6 +18,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/moving"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The interface of an older archive lists identifiers, and has current versions only.
@@ -63,9 +64,7 @@ func TestATimeThatNothingCanFollowIsSetAside(t *testing.T) {
 {"sbd_id":"sbd-early","metadata":{"version":1,"created_on":"0000-01-01T00:00:00+01:00"}}
 {"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"1970-01-01T00:00:00Z","last_modified_by":"ada","last_modified_on":"1970-01-01T00:00:00Z"}}
 {"sbd_id":"sbd-2","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"9998-12-31T23:59:59.999999Z"}}`
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
 	database := emptyDatabase(t, "sqlite")
 	aside := imported(t, database, path)
 	if len(aside) != 2 || !strings.Contains(aside[0], "sbd-late version 1: its times are not in the years from 0000 to 9998") || !strings.Contains(aside[1], "sbd-early version 1: ") {
@@ -96,9 +95,7 @@ func TestRecordsThatAVersionHasGotSinceItWasImportedAreNoticed(t *testing.T) {
 				for i, list := range lists {
 					lines += fmt.Sprintf(`{"eb_id":"eb-1","request_responses":[%s],"metadata":{"version":%d,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-0%[2]dT10:00:00Z"}}`+"\n", list, i+1)
 				}
-				if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
 				return strings.Join(imported(t, database, path), "\n")
 			}
 			const a, b, c = `{"request":"a"}`, `{"request":"b"}`, `{"request":"c"}`
@@ -123,9 +120,7 @@ func TestEntitiesFromBefore1970AreReadFromAnExportAndFromARunningArchive(t *test
 	const document = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"%s","last_modified_by":"ada","last_modified_on":"%[1]s"}}`
 	for _, created := range []string{"1969-07-20T20:17:40Z", "0001-01-01T00:00:00Z"} {
 		path := filepath.Join(t.TempDir(), "sbd.json")
-		if err := os.WriteFile(path, fmt.Appendf(nil, document, created), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, fmt.Appendf(nil, document, created), 0o600))
 		database := emptyDatabase(t, "sqlite")
 		if aside := imported(t, database, path); len(aside) > 0 {
 			t.Errorf("it sets aside:\n%s", strings.Join(aside, "\n"))
@@ -147,9 +142,7 @@ func TestAReportSaysEverythingThatWasNotKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "documents.ndjson")
 	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}
 {"sbd_id":"sbd-1","metadata":{"version":2,"created_by":"eve","created_on":"2021-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-09-01T10:00:00Z"}}`
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
 	aside := strings.Join(imported(t, emptyDatabase(t, "sqlite"), path), "\n")
 	for _, want := range []string{`imported, but as created by "ada"`, `it says "eve"`, "imported, but with the time 2022-10-01T10:00:00.000001Z", "it says 2022-09-01"} {
 		if !strings.Contains(aside, want) {
@@ -166,9 +159,7 @@ func TestAnotherUserMayHaveCreatedAFirstVersion(t *testing.T) {
 	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"DefaultUser","created_on":"2022-10-01T10:00:00Z","last_modified_by":"eve","last_modified_on":"2022-10-01T10:00:00Z"}}
 {"sbd_id":"sbd-1","metadata":{"version":2,"created_by":"DefaultUser","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-02T10:00:00Z"}}
 {"sbd_id":"sbd-2","metadata":{"version":1,"created_by":null,"created_on":"2022-10-01T10:00:00Z","last_modified_by":"eve","last_modified_on":"2022-10-01T10:00:00Z"}}`
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
 	database := emptyDatabase(t, "sqlite")
 	for range 2 { // the second time, it is there already
 		aside := imported(t, database, path)
@@ -194,9 +185,7 @@ func TestAUserWhoseNameMisleadsIsSetAside(t *testing.T) {
 	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_by":"\u202enimda","created_on":"2022-10-01T10:00:00Z","last_modified_by":"\u202enimda","last_modified_on":"2022-10-01T10:00:00Z"}}
 {"sbd_id":"sbd-2","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"a\u2028b","last_modified_on":"2022-10-02T10:00:00Z"}}
 {"sbd_id":"sbd-3","metadata":{"version":1,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}`
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
 	for _, engine := range []string{"sqlite", "postgres"} {
 		aside := imported(t, emptyDatabase(t, engine), path)
 		if len(aside) != 2 || !strings.Contains(aside[0], "sbd-1") || !strings.Contains(aside[1], "sbd-2") {
@@ -211,9 +200,7 @@ func TestABlockWithoutItsFirstVersionSaysSo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "documents.ndjson")
 	const lines = `{"eb_id":"eb-1","request_responses":[{"request":"one"}],"metadata":{"version":1,"created_by":"ada","created_on":"1922-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:00:00Z"}}
 {"eb_id":"eb-1","request_responses":[{"request":"one"},{"request":"two"}],"metadata":{"version":2,"created_by":"ada","created_on":"1922-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-02T10:00:00Z"}}`
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
 	aside := strings.Join(imported(t, emptyDatabase(t, "sqlite"), path), "\n")
 	for _, want := range []string{"which does not go with its first version", "version 1 is not stored, so version 2 cannot follow"} {
 		if !strings.Contains(aside, want) {
@@ -226,9 +213,7 @@ func TestABlockWithoutItsFirstVersionSaysSo(t *testing.T) {
 func TestTheReportOfAnEarlierImportIsNotImported(t *testing.T) {
 	t.Parallel()
 	folder, database := t.TempDir(), emptyDatabase(t, "sqlite")
-	if err := os.WriteFile(filepath.Join(folder, "a.json"), []byte(`{"no":"identifier"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "a.json"), []byte(`{"no":"identifier"}`), 0o600))
 	report := filepath.Join(folder, "report.ndjson")
 	for range 2 {
 		out, _ := command(t, "import", folder, "--db="+database, "--report="+report).CombinedOutput() // it exits with 5
@@ -422,9 +407,7 @@ func TestTheReportHasWhatAnotherArchiveSent(t *testing.T) {
 		defer server.Close()
 		var aside []moving.SetAside
 		report := moving.NewReport(nil, func(s moving.SetAside) { aside = append(aside, s) })
-		if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{server.URL}, maxBody, report, quiet); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{server.URL}, maxBody, report, quiet))
 		if len(aside) != 1 || string(aside[0].Document) != sent {
 			t.Errorf("%q was set aside as %q", sent, aside)
 		}
@@ -437,17 +420,14 @@ func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
 	const lines = `{"sbd_id":"sbd-1","metadata":{"version":1,"created_on":"2022-10-01T10:00:00Z"}}` + "\n" +
 		`{"sbd_id":"sbd-1","name":"second","metadata":{"version":2,"created_on":"2022-10-01T10:00:00Z"}}`
 	a := env.Start(t)
-	archive, err := url.Parse(a.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(url.Parse(a.URL()))(t)
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: archive.Scheme, Host: archive.Host})
 	first := make(chan string, 1)
 	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
 			select {
 			case first <- r.URL.Path: // somebody else is faster
-				must(t, "PUT", a.URL()+"/sbds/sbd-1", strings.Split(lines, "\n")[0])
+				answered(t, "PUT", a.URL()+"/sbds/sbd-1", strings.Split(lines, "\n")[0])
 			default:
 			}
 		}
@@ -455,14 +435,10 @@ func TestAnImportIsContentWithWhatAnotherOneHasStoredMeanwhile(t *testing.T) {
 	}))
 	defer between.Close()
 	path := filepath.Join(t.TempDir(), "lines.ndjson")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
 	into := func() (*odaclient.Client, error) { return odaclient.New(between.URL) }
 	report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %s", s.Reason) })
-	if err := moving.Store(t.Context(), []string{path}, maxBody, into, report, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, moving.Store(t.Context(), []string{path}, maxBody, into, report, nil, nil))
 	if text := a.Do("GET", "/sbds/sbd-1", "").Text(); !strings.Contains(text, `"name":"second"`) || !strings.Contains(text, `"version":2`) {
 		t.Errorf("the archive has %s", text)
 	}
@@ -519,8 +495,6 @@ func TestTheTokenOfAnImportStaysWithTheArchiveThatItIsFor(t *testing.T) {
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

@@ -20,6 +20,7 @@ import (
 
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // A listing of this many entities does not fit into all the buffers between the
@@ -38,17 +39,10 @@ type slowReader struct {
 // readSlowly requests a listing and waits until the answer begins.
 func readSlowly(t *testing.T, addr string) *slowReader {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "GET /api/v1/sbds?user=anna HTTP/1.1\r\nHost: archive\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.(*net.TCPConn).SetReadBuffer(64<<10))
+	must.Get(io.WriteString(conn, "GET /api/v1/sbds?user=anna HTTP/1.1\r\nHost: archive\r\n\r\n"))(t)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Errorf("begin a listing: %v", err)
@@ -60,9 +54,7 @@ func readSlowly(t *testing.T, addr string) *slowReader {
 // cutOff reads on and demands that the answer breaks off.
 func (r *slowReader) cutOff(t *testing.T) {
 	t.Helper()
-	if err := r.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 	n, err := io.Copy(io.Discard, r.response.Body)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a listing that was cut off ended after %d bytes with %v, want it to break off", n, err)
@@ -98,13 +90,8 @@ func readers(t *testing.T, addr string, n int) (begun []*slowReader, refused int
 func largePostgres(t *testing.T, parameters string) (dsn string) {
 	t.Helper()
 	dsn = env.Postgres(t) + parameters
-	if err := env.Start(t, func(c *app.Config) { c.Database = dsn }).Stop(); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), strings.TrimSuffix(dsn, parameters))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, env.Start(t, func(c *app.Config) { c.Database = dsn }).Stop())
+	conn := must.Get(pgx.Connect(t.Context(), strings.TrimSuffix(dsn, parameters)))(t)
 	defer conn.Close(t.Context())
 	id := fmt.Sprintf(longID, "to_char(i, 'FM00000000')")
 	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO creations SELECT 1, %s, 'anna', i FROM generate_series(1, %d) i;
@@ -174,20 +161,13 @@ func TestAListingIsCutOffIfItBlocksWriting(t *testing.T) {
 func largeSQLite(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "archive.db")
-	if err := env.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path }).Stop(); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, env.Start(t, func(c *app.Config) { c.Database = "sqlite:" + path }).Stop())
+	conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)
 	defer conn.Close()
-	err = sqlitex.ExecuteScript(conn, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+	err := sqlitex.ExecuteScript(conn, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO heads (kind, identifier, version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, position, summary_hash)
 		SELECT 1, %s, 1, 'anna', i, 'anna', i, 0, 0, 0 FROM n`, manyEntities, fmt.Sprintf(longID, "printf('%08d', i)")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return path
 }
 
@@ -220,11 +200,8 @@ func TestSlowListingsDoNotLetTheWriteAheadLogGrow(t *testing.T) {
 	document := `{"text":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`
 	var size, largest int64
 	for i := 0; largest < 90<<20 || size > 64<<20; i++ {
-		must(t, "PUT", fmt.Sprintf("%s/prjs/p%d", a.URL(), i), document, "Content-Type", "application/json")
-		info, err := os.Stat(path + "-wal")
-		if err != nil {
-			t.Fatal(err)
-		}
+		answered(t, "PUT", fmt.Sprintf("%s/prjs/p%d", a.URL(), i), document, "Content-Type", "application/json")
+		info := must.Get(os.Stat(path + "-wal"))(t)
 		if size = info.Size(); size > 300<<20 {
 			t.Fatalf("the write-ahead log grew to %d MiB", size>>20)
 		}

@@ -19,6 +19,7 @@ import (
 	odaclient "oda/client"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // brokenRows are what may happen to the rows of a block, each to a block of its
@@ -104,9 +105,7 @@ func TestNoAnswerIsWrongBecauseARowIsDamaged(t *testing.T) {
 			}
 			statements = append(statements, strings.Replace(statement, "BLOCK", rows, 1))
 		}
-		if err := a.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Stop())
 		edit(statements...)
 
 		a = env.Start(t, use)
@@ -152,9 +151,7 @@ func modifiedOn(t *testing.T, document string) string {
 	var m struct {
 		LastModifiedOn string `json:"last_modified_on"`
 	}
-	if err := json.Unmarshal([]byte(metadataOf(t, document)), &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(metadataOf(t, document)), &m))
 	return m.LastModifiedOn
 }
 
@@ -163,18 +160,13 @@ func editedFile(t *testing.T) (string, func(statements ...string)) {
 	path := t.TempDir() + "/archive.db"
 	return "sqlite:" + path, func(statements ...string) {
 		t.Helper()
-		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)
 		for _, statement := range statements {
 			if err := sqlitex.ExecuteScript(conn, statement, nil); err != nil {
 				t.Errorf("%s: %v", statement, err)
 			}
 		}
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.Close())
 	}
 }
 
@@ -202,9 +194,7 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 				t.Fatalf("PUT %s is answered %d: %s", put[0], reply.Status, reply.Text())
 			}
 		}
-		if err := a.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Stop())
 		if engine == "sqlite" { // as after a crash, before the index had it
 			edit(`UPDATE catalogue SET summary = x'01' WHERE entity IN (SELECT entity FROM heads WHERE identifier LIKE '%-damaged');
 				DELETE FROM terms WHERE rowid > 0; UPDATE state SET indexed_entity = 0`)
@@ -246,19 +236,12 @@ func TestADamagedPageNamesTheEntityThatIsAskedFor(t *testing.T) {
 			t.Fatalf("PUT is answered %d: %s", reply.Status, reply.Text())
 		}
 	}
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
+	content := must.Get(os.ReadFile(path))(t)
 	size := int(binary.BigEndian.Uint16(content[16:]))
 	at := bytes.Index(content, []byte("in the middle of all")) / size * size
 	copy(content[at:], bytes.Repeat([]byte{0xff}, 100))
-	if err := os.WriteFile(path, content, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, content, 0o640))
 	a = env.Start(t, use)
 	if reply := a.Do("GET", "/sbds/sbd-20", ""); !isDamaged(reply) || !strings.Contains(reply.Text(), "SBDefinition sbd-20") {
 		t.Errorf("it is answered %d: %s", reply.Status, reply.Text())
@@ -275,15 +258,10 @@ func TestAFollowerIsToldThatTheLogIsDamaged(t *testing.T) {
 			}
 			a.Do("GET", "/changes", "") // PostgreSQL numbers what is stored, one by one
 		}
-		if err := a.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Stop())
 		edit("DELETE FROM " + map[string]string{"sqlite": "versions WHERE position = 2", "postgres": "changes WHERE names[1] = 'prj-lost'"}[engine])
 
-		c, err := odaclient.New(env.Start(t, use).URL())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(odaclient.New(env.Start(t, use).URL()))(t)
 		defer c.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()

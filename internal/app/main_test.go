@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -38,14 +39,12 @@ func try(method, url, body string, headers ...string) (int, string, error) {
 func send(t *testing.T, method, url, body string, headers ...string) (int, string) {
 	t.Helper()
 	status, text, err := try(method, url, body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return status, text
 }
 
-// must is like send, but fails the test unless the status is 200.
-func must(t *testing.T, method, url, body string, headers ...string) string {
+// answered is like send, but fails the test unless the status is 200.
+func answered(t *testing.T, method, url, body string, headers ...string) string {
 	t.Helper()
 	status, text := send(t, method, url, body, headers...)
 	if status != http.StatusOK {

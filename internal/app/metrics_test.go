@@ -23,6 +23,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // scrape is what /metrics shows.
@@ -55,10 +56,7 @@ func readScrape(t *testing.T, text string) *scrape {
 		if parts == nil {
 			t.Fatalf("a line of the scrape cannot be read: %q", line)
 		}
-		value, err := strconv.ParseFloat(parts[3], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		value := must.Get(strconv.ParseFloat(parts[3], 64))(t)
 		s.samples[strings.TrimSuffix(line, " "+parts[3])] = value
 		name := parts[1]
 		if s.types[name] == "" {
@@ -161,7 +159,7 @@ func worked(t *testing.T, configure func(*app.Config)) *scrape {
 		}
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if s := readScrape(t, must(t, "GET", a.Origin()+"/metrics", "")); s.has(counted) || time.Now().After(deadline) {
+		if s := readScrape(t, answered(t, "GET", a.Origin()+"/metrics", "")); s.has(counted) || time.Now().After(deadline) {
 			return s
 		}
 	}
@@ -218,7 +216,7 @@ func TestMetricsDoNotGrowWithWhatIsAskedFor(t *testing.T) {
 			}
 		}
 		n := 0
-		for sample := range readScrape(t, must(t, "GET", a.Origin()+"/metrics", "")).samples {
+		for sample := range readScrape(t, answered(t, "GET", a.Origin()+"/metrics", "")).samples {
 			if strings.HasPrefix(sample, "oda_") {
 				n++
 			}
@@ -226,7 +224,7 @@ func TestMetricsDoNotGrowWithWhatIsAskedFor(t *testing.T) {
 		return n
 	}
 	ask(0)
-	must(t, "GET", a.Origin()+"/metrics", "") // is counted after it has ended
+	answered(t, "GET", a.Origin()+"/metrics", "") // is counted after it has ended
 	if first, second := ask(100), ask(200); first != second {
 		t.Errorf("there were %d series, and after other requests %d", first, second)
 	}
@@ -236,16 +234,13 @@ func TestMetricsDoNotGrowWithWhatIsAskedFor(t *testing.T) {
 func TestMetricsNeedTheRoleReader(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
-	token, err := auth.CreateToken(file, auth.Token{Name: "prometheus", Role: auth.Reader})
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(auth.CreateToken(file, auth.Token{Name: "prometheus", Role: auth.Reader}))(t)
 	a := env.Start(t, func(c *app.Config) { c.Auth.Tokens, c.BasePath = file, "/observatory" })
 	for _, path := range []string{"/metrics", "/observatory/metrics"} {
 		if status, text := send(t, "GET", a.Origin()+path, "", "Accept", "text/html"); status != 401 || !strings.Contains(text, "urn:oda:problem:unauthenticated") {
 			t.Errorf("without a token %s answers %d %s", path, status, text)
 		}
-		s := readScrape(t, must(t, "GET", a.Origin()+path, "", "Authorization", "Bearer "+token))
+		s := readScrape(t, answered(t, "GET", a.Origin()+path, "", "Authorization", "Bearer "+token))
 		if s.samples[`oda_problems_total{problem="unauthenticated"}`] == 0 {
 			t.Error("the refusal was not counted")
 		}
@@ -259,14 +254,14 @@ func TestTheAddressForOperators(t *testing.T) {
 	if status, _ := send(t, "GET", a.Origin()+"/metrics", ""); status != 404 {
 		t.Errorf("the main address answers %d", status)
 	}
-	readScrape(t, must(t, "GET", a.Admin()+"/metrics", "")).want(t, "oda_ready", 1)
+	readScrape(t, answered(t, "GET", a.Admin()+"/metrics", "")).want(t, "oda_ready", 1)
 	for path, has := range map[string]string{
 		"/debug/pprof/":                  "goroutine",
 		"/debug/pprof/goroutine?debug=1": "goroutine profile",
 		"/debug/pprof/cmdline":           "app.test",
 		"/debug/pprof/heap":              "",
 	} {
-		if text := must(t, "GET", a.Admin()+path, ""); !strings.Contains(text, has) {
+		if text := answered(t, "GET", a.Admin()+path, ""); !strings.Contains(text, has) {
 			t.Errorf("%s has no %q", path, has)
 		}
 	}
@@ -274,15 +269,9 @@ func TestTheAddressForOperators(t *testing.T) {
 		t.Errorf("the interface is there as well: %d", status)
 	}
 	// A name that leads here from elsewhere.
-	request, err := http.NewRequest("GET", a.Admin()+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest("GET", a.Admin()+"/metrics", nil))(t)
 	request.Host = "attacker.example"
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(client.Do(request))(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusForbidden {
 		t.Errorf("called by another name, it answers %d", response.StatusCode)
@@ -329,9 +318,7 @@ func readYAML(t *testing.T, path string, into any) {
 	if err == nil {
 		err = yaml.Unmarshal(text, into)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func alerts(t *testing.T) []alert {
@@ -351,19 +338,14 @@ func alerts(t *testing.T) []alert {
 // expressions are those of the dashboard, by panel.
 func expressions(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/grafana/oda.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../deploy/grafana/oda.json"))(t)
 	var file struct {
 		Panels []struct {
 			Title, Type, Description string
 			Targets                  []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &file))
 	all := map[string][]string{}
 	for _, p := range file.Panels {
 		if p.Type == "row" {
@@ -400,10 +382,7 @@ func TestTheAlertRules(t *testing.T) {
 			fired += fmt.Sprintln(expected.Samples)
 		}
 	}
-	doc, err := os.ReadFile("../../docs/watching.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/watching.md"))(t)
 	sections := strings.Count(string(doc), "\n### ")
 	for _, a := range alerts(t) {
 		if !strings.Contains(fired, `"`+a.Alert+`"`) {
@@ -438,9 +417,7 @@ func TestTheDashboard(t *testing.T) {
 	}
 	rules.WriteString("]}]\n")
 	file := filepath.Join(t.TempDir(), "dashboard.yml")
-	if err := os.WriteFile(file, rules.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, rules.Bytes(), 0o600))
 	promtool(t, "", "check", "rules", file)
 }
 
@@ -476,10 +453,7 @@ var tableRow = regexp.MustCompile("(?m)^\\| `(oda_[a-z_]+)` \\| ([a-z]+) \\|([^|
 
 func table(t *testing.T) map[string]row {
 	t.Helper()
-	doc, err := os.ReadFile("../../docs/watching.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/watching.md"))(t)
 	rows := map[string]row{}
 	for _, found := range tableRow.FindAllStringSubmatch(string(doc), -1) {
 		var labels []string

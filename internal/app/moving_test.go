@@ -23,6 +23,7 @@ import (
 	"oda/internal/moving"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 	"oda/internal/test/sample"
 )
 
@@ -43,14 +44,9 @@ func emptyDatabase(t *testing.T, engine string) string {
 // exported exports a database into a file.
 func exported(t *testing.T, database string, scope oda.Scope) string {
 	t.Helper()
-	content, err := export(t, database, scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(export(t, database, scope))(t)
 	path := filepath.Join(t.TempDir(), "export.oda.zst")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
@@ -67,23 +63,15 @@ func imported(t *testing.T, database string, sources ...string) (aside []string)
 	report := moving.NewReport(nil, func(s moving.SetAside) {
 		aside = append(aside, fmt.Sprintf("%s %s version %d: %s", s.Origin, s.ID, s.Version, s.Reason))
 	})
-	if err := app.Preserve(t.Context(), database, sources, maxBody, report, quiet); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, app.Preserve(t.Context(), database, sources, maxBody, report, quiet))
 	return aside
 }
 
 // wantSame demands that two exports are the same.
 func wantSame(t *testing.T, one, other string) {
 	t.Helper()
-	a, err := os.ReadFile(one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(os.ReadFile(one))(t)
+	b := must.Get(os.ReadFile(other))(t)
 	if !bytes.Equal(a, b) {
 		t.Errorf("the exports differ: %d and %d bytes", len(a), len(b))
 	}
@@ -132,24 +120,17 @@ func TestAnExportHasWhatWasAskedFor(t *testing.T) {
 				"/sbis/sbi-1":     `{"sbd_ref":"sbd-block","eb_ref":"eb-named"}`,
 				"/ebs/eb-named":   `{}`, "/ebs/eb-naming": `{"sbi_ref":"sbi-1"}`, "/ebs/eb-direct": `{"sbd_ref":"sbd-listed"}`, "/ebs/eb-other": `{"sbd_ref":"sbd-other"}`,
 			} {
-				must(t, "PUT", a.URL()+path, document)
+				answered(t, "PUT", a.URL()+path, document)
 			}
 			var stored struct {
 				Metadata struct {
 					LastModifiedOn string `json:"last_modified_on"`
 				}
 			}
-			text := must(t, "PATCH", a.URL()+"/ebs/eb-other/request_response", `{"request":"late"}`)
-			if err := json.Unmarshal([]byte(text), &stored); err != nil {
-				t.Fatal(err)
-			}
-			since, err := oda.ParseAsOf(stored.Metadata.LastModifiedOn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := a.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			text := answered(t, "PATCH", a.URL()+"/ebs/eb-other/request_response", `{"request":"late"}`)
+			must.Do(t, json.Unmarshal([]byte(text), &stored))
+			since := must.Get(oda.ParseAsOf(stored.Metadata.LastModifiedOn))(t)
+			must.Do(t, a.Stop())
 			for name, test := range map[string]struct {
 				scope oda.Scope
 				want  string
@@ -169,9 +150,7 @@ func TestAnExportHasWhatWasAskedFor(t *testing.T) {
 				var ids []string
 				for _, kind := range oda.Kinds {
 					var some []string
-					if err := json.Unmarshal(b.Do("GET", "/"+kind.Collection()+"?created_after=1970-01-01", "").Body, &some); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, json.Unmarshal(b.Do("GET", "/"+kind.Collection()+"?created_after=1970-01-01", "").Body, &some))
 					ids = append(ids, some...)
 				}
 				slices.Sort(ids)
@@ -189,30 +168,16 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 	source := healthyArchive(t, "sqlite")
 	a := env.Start(t, func(c *app.Config) { c.Database = source })
 	for i := range 5 { // more than is loaded at once
-		must(t, "PUT", fmt.Sprintf("%s/sbds/sbd-large-%d", a.URL(), i), `{"filler":"`+strings.Repeat("x", 1<<20)+`"}`)
+		answered(t, "PUT", fmt.Sprintf("%s/sbds/sbd-large-%d", a.URL(), i), `{"filler":"`+strings.Repeat("x", 1<<20)+`"}`)
 	}
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
 	file := exported(t, source, oda.Scope{})
-	compressed, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compressed := must.Get(os.ReadFile(file))(t)
+	decoder := must.Get(zstd.NewReader(nil))(t)
 	defer decoder.Close()
-	encoder, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoder := must.Get(zstd.NewWriter(nil))(t)
 	defer encoder.Close()
-	plain, err := decoder.DecodeAll(compressed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(decoder.DecodeAll(compressed, nil))(t)
 	lines := bytes.SplitAfter(plain, []byte("\n"))
 	edited := func(at int, old, new string) []byte {
 		copied := slices.Clone(lines)
@@ -245,9 +210,7 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "damaged.oda.zst")
-			if err := os.WriteFile(path, test.content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, test.content, 0o600))
 			database := emptyDatabase(t, "sqlite")
 			report := moving.NewReport(nil, func(s moving.SetAside) { t.Errorf("set aside: %v", s) })
 			err := app.Preserve(t.Context(), database, []string{path}, maxBody, report, quiet)
@@ -270,12 +233,10 @@ func TestAKilledImportGoesOn(t *testing.T) {
 	filler := strings.Repeat("x", 60<<10)
 	const blocks = 200
 	for i := range blocks {
-		must(t, "PUT", fmt.Sprintf("%s/ebs/eb-%d", a.URL(), i), `{"filler":"`+filler+`","request_responses":[{"request":"first"}]}`)
-		must(t, "PATCH", fmt.Sprintf("%s/ebs/eb-%d/request_response", a.URL(), i/2), fmt.Sprintf(`{"request":"call %d"}`, i), "Idempotency-Key", fmt.Sprint(i))
+		answered(t, "PUT", fmt.Sprintf("%s/ebs/eb-%d", a.URL(), i), `{"filler":"`+filler+`","request_responses":[{"request":"first"}]}`)
+		answered(t, "PATCH", fmt.Sprintf("%s/ebs/eb-%d/request_response", a.URL(), i/2), fmt.Sprintf(`{"request":"call %d"}`, i), "Idempotency-Key", fmt.Sprint(i))
 	}
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
 	file := exported(t, source, oda.Scope{})
 	for _, engine := range sample.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -301,14 +262,9 @@ func TestAKilledImportGoesOn(t *testing.T) {
 func killedImport(t *testing.T, engine, file string, all int64) (database string) {
 	t.Helper()
 	database = emptyDatabase(t, engine)
-	if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, env.Start(t, func(c *app.Config) { c.Database = database }).Stop())
 	versions := counting(t, database)
-	p, err := fault.Start(command(t, "import", file, "--preserve", "-q", "--db="+database))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(fault.Start(command(t, "import", file, "--preserve", "-q", "--db="+database)))(t)
 	n := int64(0)
 	for n = versions(); n == 0 && p.Running(); n = versions() {
 		time.Sleep(time.Millisecond)
@@ -333,15 +289,9 @@ func counting(t *testing.T, database string) func() int64 {
 		return func() int64 { return env.Query[int64](t, conn, query) }
 	}
 	return func() int64 {
-		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)
 		defer conn.Close()
-		n, err := sqlitex.ResultInt64(conn.Prep(query))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(sqlitex.ResultInt64(conn.Prep(query)))(t)
 		return n
 	}
 }
@@ -368,9 +318,7 @@ func TestAnImportSurvivesAFullDisk(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			folder, database, restart := begin(t)
-			if err := env.Start(t, func(c *app.Config) { c.Database = database }).Stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, env.Start(t, func(c *app.Config) { c.Database = database }).Stop())
 			empty := env.FillDisk(t, folder)
 			// There is room to open the archive, but not for all that is imported.
 			filler := filepath.Join(folder, "filler")
@@ -416,10 +364,7 @@ func TestTheTemporaryArchiveOfAnExportIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	unpacked := func() int {
 		t.Helper()
-		all, err := filepath.Glob(filepath.Join(temporary, "oda-export-*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(filepath.Glob(filepath.Join(temporary, "oda-export-*")))(t)
 		return len(all)
 	}
 	killed := env.Oda(t, "serve", "--export", file)
@@ -433,7 +378,7 @@ func TestTheTemporaryArchiveOfAnExportIsRemoved(t *testing.T) {
 		t.Errorf("two processes have %d temporary archives", n)
 	}
 	for _, p := range []*env.Process{one, other} {
-		must(t, "GET", p.URL+"/sbds/sbd-m51", "")
+		answered(t, "GET", p.URL+"/sbds/sbd-m51", "")
 		if code := p.Stop(); code != 0 {
 			t.Errorf("exit code %d: %s", code, p.Log())
 		}

@@ -14,6 +14,7 @@ import (
 
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // While the schema is upgraded, the server is alive but not ready, and says how
@@ -31,20 +32,11 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 	origin := strings.TrimSuffix(p.URL, "/observatory/readyz")
 	ask := func(method, path string, accept ...string) (int, string, string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, origin+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(t.Context(), method, origin+path, nil))(t)
 		request.Header["Accept"] = accept
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.DefaultClient.Do(request))(t)
 		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(io.ReadAll(response.Body))(t)
 		return response.StatusCode, response.Header.Get("Retry-After"), string(text)
 	}
 	// The process listens before it has looked into the database.
@@ -73,7 +65,7 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 		}
 	}
 	admin := regexp.MustCompile(`http://\S+/metrics`).FindString(p.Log())
-	if metrics := must(t, "GET", admin, ""); !strings.Contains(metrics, "\noda_ready 0\n") {
+	if metrics := answered(t, "GET", admin, ""); !strings.Contains(metrics, "\noda_ready 0\n") {
 		t.Errorf("the metrics are %s", metrics)
 	}
 	for _, request := range []string{"GET /metrics", "GET /observatory/api/v1/sbds/a", "PUT /observatory/api/v1/sbds/a", "GET /observatory/api/v1/", "GET /"} {
@@ -100,20 +92,13 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 	}
 	browser := env.Browser(t)
 	watch := env.NewWatch(browser)
-	if err := chromedp.Do(browser, chromedp.Navigate(origin+"/observatory/"), chromedp.WaitVisible(chromedp.CSS("progress"))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_unlock(1868849409)"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Do(browser, chromedp.Navigate(origin+"/observatory/"), chromedp.WaitVisible(chromedp.CSS("progress"))))
+	must.Get(conn.Exec(t.Context(), "SELECT pg_advisory_unlock(1868849409)"))(t)
 	// It looks again by itself until the archive is open.
 	if err := chromedp.Do(browser, chromedp.WaitVisible(chromedp.CSS(".cards"))); err != nil {
 		t.Errorf("the page does not become the home page: %v", err)
 	}
-	complaints, err := watch.Complaints(browser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	complaints := must.Get(watch.Complaints(browser))(t)
 	for _, c := range complaints {
 		if !strings.Contains(c, "status of 503") {
 			t.Errorf("the browser complains: %s", c)
@@ -132,14 +117,9 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 func TestAServerCanBeStoppedBeforeItsArchiveIsOpen(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(pgx.Connect(t.Context(), dsn))(t)
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(1868849409)"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Exec(t.Context(), "SELECT pg_advisory_lock(1868849409)"))(t)
 	p := env.OdaOpening(t, "serve", "--db", dsn)
 	if code := p.Stop(); code != 0 {
 		t.Errorf("the process exited with %d:\n%s", code, p.Log())

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // overloadClients is how many requests are in progress at once, at most. It is less
@@ -40,9 +41,9 @@ func TestOverload(t *testing.T) {
 func overload(t *testing.T, length time.Duration, args ...string) {
 	p := env.Oda(t, append([]string{"serve"}, args...)...)
 	for i := range 200 {
-		must(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), searched)
+		answered(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), searched)
 	}
-	must(t, "PUT", p.URL+"/ebs/eb-1", `{}`)
+	answered(t, "PUT", p.URL+"/ebs/eb-1", `{}`)
 	before := resident(t, p.PID())
 	l := newStorm(t, p.Host())
 
@@ -85,9 +86,7 @@ func overload(t *testing.T, length time.Duration, args ...string) {
 	var block struct {
 		Records []json.RawMessage `json:"request_responses"`
 	}
-	if err := json.Unmarshal([]byte(must(t, "GET", p.URL+"/ebs/eb-1", "")), &block); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(answered(t, "GET", p.URL+"/ebs/eb-1", "")), &block))
 	if n := int64(len(block.Records)); n < l.recorded.Load() {
 		t.Errorf("%d records were acknowledged, but the block has %d", l.recorded.Load(), n)
 	}

@@ -21,6 +21,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // gateway is a proxy, as in the examples of deploy, in front of an archive that
@@ -47,14 +48,9 @@ func startGateway(t *testing.T, example string, start func(dir, config, address 
 	archive := env.Oda(t, "serve", "--base-path=/oda", "--tokens="+tokens, "--trust-proxy=127.0.0.1", "--audit-log="+g.audit)
 	certificate, key := env.SelfSigned(t)
 	for name, text := range map[string][]byte{"crt": certificate, "key": key, "users": []byte("ada:{PLAIN}of-ada\nben:{PLAIN}of-ben\n")} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
-	text, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(example))(t)
 	config := string(text)
 	changes["/etc/ssl/certs/archive.example.crt"] = filepath.Join(dir, "crt")
 	changes["/etc/ssl/private/archive.example.key"] = filepath.Join(dir, "key")
@@ -68,10 +64,7 @@ func startGateway(t *testing.T, example string, start func(dir, config, address 
 	cmd := start(dir, config, g.address)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	process, err := fault.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := must.Get(fault.Start(cmd))(t)
 	t.Cleanup(func() {
 		// nginx ends its workers, which a kill would leave behind.
 		if err := process.Signal(syscall.SIGTERM); err != nil {
@@ -101,18 +94,13 @@ func startGateway(t *testing.T, example string, start func(dir, config, address 
 		}
 		return true, conn.Close()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return g
 }
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := fault.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Get(fault.FreeAddr())(t)
 	return address
 }
 
@@ -167,9 +155,7 @@ func TestBehindCaddy(t *testing.T) {
 func writeConfig(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/creack/pty"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The tour in the README works as written: its commands run in a shell, from
@@ -38,10 +39,7 @@ func TestThePythonInTheREADMERecordsSomething(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(page(t, "README.md"), -1) {
 		script += strings.ReplaceAll(block[1], "http://127.0.0.1:8080", p.URL)
 	}
-	sources, err := filepath.Abs("../../python/src")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := must.Get(filepath.Abs("../../python/src"))(t)
 	command := exec.Command("python3", "-c", script)
 	command.Env = append(os.Environ(), "PYTHONPATH="+sources, "PYTHONDONTWRITEBYTECODE=1", "ODA_URL="+p.URL, "ODA_SPOOL="+t.TempDir())
 	output, err := command.CombinedOutput()
@@ -60,10 +58,7 @@ func TestThePageAboutSearchingWorks(t *testing.T) { follow(t, page(t, "docs/sear
 // page reads a page of the repository.
 func page(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../" + name))(t)
 	return string(text)
 }
 
@@ -87,10 +82,7 @@ func follow(t *testing.T, text string) {
 	script = strings.ReplaceAll(script, "bin/oda", env.Program(t))
 	command := exec.Command("sh", "-c", script)
 	command.Env = append(os.Environ(), "ODA_URL="+p.URL, "NO_COLOR=1")
-	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 50, Cols: 400})
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminal := must.Get(pty.StartWithSize(command, &pty.Winsize{Rows: 50, Cols: 400}))(t)
 	defer terminal.Close()
 	shownThere, _ := io.ReadAll(terminal) // it ends with an error
 	output := strings.ReplaceAll(string(shownThere), "\r\n", "\n")

@@ -12,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Commands that read leave a database as it is, whatever is in it, and say so if there is
@@ -41,21 +42,14 @@ func TestCommandsThatReadChangeNothing(t *testing.T) {
 			"nothing": {none("sqlite"), "there is no such file"},
 			"an empty file": {func(t *testing.T) string {
 				path := filepath.Join(t.TempDir(), "archive.db")
-				if err := os.WriteFile(path, nil, 0o640); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, nil, 0o640))
 				return "sqlite:" + path
 			}, "the file is empty"},
 			"tables of another program": {func(t *testing.T) string {
 				path := filepath.Join(t.TempDir(), "archive.db")
-				conn, err := sqlite.OpenConn(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := must.Get(sqlite.OpenConn(path))(t)
 				defer conn.Close()
-				if err := sqlitex.ExecuteScript(conn, foreign, nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, sqlitex.ExecuteScript(conn, foreign, nil))
 				return "sqlite:" + path
 			}, "not an archive of oda"},
 			"other tables": {other("sqlite"), "made by another oda"},
@@ -122,18 +116,13 @@ func changeSchema(t *testing.T, database, statement string) {
 	if err == nil {
 		err = errors.Join(sqlitex.ExecuteScript(conn, statement, nil), conn.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // readOnly returns the DSN for sessions that cannot write.
 func readOnly(t *testing.T, dsn string) string {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(dsn))(t)
 	values := u.Query()
 	values.Set("default_transaction_read_only", "on")
 	u.RawQuery = values.Encode()

@@ -14,7 +14,7 @@ func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
 	dir := env.SmallDisk(t, 8<<20)
 	a := env.Start(t, func(c *app.Config) { c.Database = "sqlite:" + filepath.Join(dir, "archive.db") })
 	ready := a.Origin() + "/readyz"
-	must(t, "GET", ready, "")
+	answered(t, "GET", ready, "")
 	empty := env.FillDisk(t, dir)
 	body := `{"text":"` + strings.Repeat("x", 64<<10) + `"}`
 	for i := 0; ; i++ {
@@ -29,7 +29,7 @@ func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
 	if status, text := send(t, "GET", ready, ""); status != 503 || !strings.Contains(text, "the disk of the archive is full") {
 		t.Errorf("readyz answers %d %s", status, text)
 	}
-	must(t, "GET", a.Origin()+"/livez", "")
+	answered(t, "GET", a.Origin()+"/livez", "")
 	if reply := a.Do("GET", "/prjs?user=DefaultUser", ""); reply.Status != 200 {
 		t.Errorf("reading is answered %d: %s", reply.Status, reply.Text())
 	}

@@ -16,15 +16,13 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Whoever has nothing but an export and its description must be able to read it.
 func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/moving.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/moving.md"))(t)
 	match := regexp.MustCompile("(?s)```python\n(.*?)```").FindSubmatch(page)
 	if match == nil {
 		t.Fatal("docs/moving.md has no program")
@@ -45,9 +43,7 @@ func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
 	}
 	metadata := func() string {
 		var d struct{ Metadata json.RawMessage }
-		if err := json.Unmarshal(a.Do(http.MethodGet, "/ebs/eb-1", "").Body, &d); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(a.Do(http.MethodGet, "/ebs/eb-1", "").Body, &d))
 		return string(d.Metadata)
 	}
 	stored("/ebs/eb-1", "{\n\"telescope\": \"ska_mid\"}")
@@ -64,22 +60,11 @@ func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
 		fmt.Sscan(path, &kind, &id, &version)
 		want[path] = decoded(t, a.Do(http.MethodGet, "/"+kind+"/"+id+"/versions/"+version, "").Body)
 	}
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	content, err := export(t, database, oda.Scope{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
+	content := must.Get(export(t, database, oda.Scope{}))(t)
+	decoder := must.Get(zstd.NewReader(nil))(t)
 	defer decoder.Close()
-	lines, err := decoder.DecodeAll(content, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(decoder.DecodeAll(content, nil))(t)
 	for _, path := range paths {
 		var kind, id, version string
 		fmt.Sscan(path, &kind, &id, &version)

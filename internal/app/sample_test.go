@@ -12,6 +12,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/sample"
 	"oda/night"
 )
@@ -78,10 +79,7 @@ func referencesAreKnown(t *testing.T, a *env.Archive, old *sample.Archive) {
 	for _, s := range old.Current() {
 		collection, id, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
 		kind, _ := oda.KindOf(collection)
-		x, err := oda.ExtractOf(kind, oda.Body{Text: []byte(s.Text)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(oda.ExtractOf(kind, oda.Body{Text: []byte(s.Text)}))(t)
 		want := map[string]bool{}
 		for _, r := range x.Summary().References {
 			want[r.Field] = true
@@ -93,9 +91,7 @@ func referencesAreKnown(t *testing.T, a *env.Archive, old *sample.Archive) {
 				Field string
 			}
 		}
-		if err := json.Unmarshal([]byte(a.Do("GET", s.Path+"/provenance", "").Text()), &answer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(a.Do("GET", s.Path+"/provenance", "").Text()), &answer))
 		got := map[string]bool{}
 		for _, e := range answer.Edges {
 			if e.From.Kind == collection && e.From.ID == id {
@@ -138,9 +134,7 @@ func searchesFindIt(t *testing.T, a *env.Archive, old *sample.Archive) {
 			for found := false; !found; { // a slow search gives its pages one after the other
 				reply := a.Do("GET", "/"+collection+"/search?"+query.Encode(), "")
 				var page struct{ Next *string }
-				if err := json.Unmarshal(reply.Body, &page); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(reply.Body, &page))
 				if found = reply.Status == 200 && strings.Contains(reply.Text(), s.Text); !found && page.Next == nil {
 					t.Errorf("%s is not found by %s=%s: %d %.300s", s.Path, name, value, reply.Status, reply.Text())
 					break
@@ -172,9 +166,7 @@ func callsAreInTheirNights(t *testing.T, a *env.Archive, old *sample.Archive) {
 				} `json:"record"`
 			} `json:"records"`
 		}
-		if err := json.Unmarshal(a.Do("GET", s.Path+"/request_responses?limit=5000", "").Body, &page); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(a.Do("GET", s.Path+"/request_responses?limit=5000", "").Body, &page))
 		for _, r := range page.Records {
 			text := r.RecordedAt
 			if r.Record.Received != "" {
@@ -183,10 +175,7 @@ func callsAreInTheirNights(t *testing.T, a *env.Archive, old *sample.Archive) {
 			if r.Record.Sent != "" {
 				text = r.Record.Sent
 			}
-			at, err := oda.ParseTime(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := must.Get(oda.ParseTime(text))(t)
 			nights[at.UTC().Add(-12*time.Hour).Format("2006-01-02")]++
 		}
 	}
@@ -195,9 +184,7 @@ func callsAreInTheirNights(t *testing.T, a *env.Archive, old *sample.Archive) {
 	}
 	for date, calls := range nights {
 		var night night.Report
-		if err := json.Unmarshal(a.Do("GET", "/night?date="+date, "").Body, &night); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(a.Do("GET", "/night?date="+date, "").Body, &night))
 		if night.Calls != calls {
 			t.Errorf("the night of %s has %d calls, want %d", date, night.Calls, calls)
 		}
@@ -245,10 +232,7 @@ func changesAreFollowed(t *testing.T, a *env.Archive, old *sample.Archive) {
 			case c.Change == "recorded" && c.First <= sequence[path]:
 				t.Errorf("%+v comes behind record %d", c, sequence[path])
 			}
-			at, err := time.Parse(time.RFC3339Nano, c.On)
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := must.Get(time.Parse(time.RFC3339Nano, c.On))(t)
 			followed[path] = oda.Metadata{Version: c.Version, LastModifiedOn: oda.InstantOf(at)}.Tag()
 			version[path], sequence[path] = c.Version, max(sequence[path], c.Last)
 			position, on = c.Position, c.On

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/sample"
 )
 
@@ -21,12 +22,8 @@ func metadataIn(t *testing.T, text string) (version int64, modified string) {
 	// Not into a struct: a document may have keys that differ in case only.
 	var d map[string]json.RawMessage
 	var m map[string]any
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(d["metadata"], &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &d))
+	must.Do(t, json.Unmarshal(d["metadata"], &m))
 	return int64(m["version"].(float64)), m["last_modified_on"].(string)
 }
 

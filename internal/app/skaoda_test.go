@@ -13,6 +13,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/moving"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // skaSchemas are the tables of ska-db-oda in the releases whose schema is known.
@@ -104,9 +105,7 @@ func TestADatabaseOfSKAsArchiveIsImported(t *testing.T) {
 						LastModifiedOn string `json:"last_modified_on"`
 					}
 				}
-				if err := json.Unmarshal(a.Do("GET", path, "").Body, &d); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(a.Do("GET", path, "").Body, &d))
 				m := d.Metadata
 				got := fmt.Sprint(m.Version, " ", d.Name, " ", m.CreatedBy, " ", m.CreatedOn, " ", m.LastModifiedBy, " ", m.LastModifiedOn)
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -131,9 +130,7 @@ func TestATableOfSKAsArchiveThatIsMissingIsSaid(t *testing.T) {
 	var notes []string
 	report := moving.NewReport(nil, func(moving.SetAside) {})
 	report.Note = func(text string) { notes = append(notes, text) }
-	if err := app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{source}, maxBody, report, quiet); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, app.Preserve(t.Context(), emptyDatabase(t, "sqlite"), []string{source}, maxBody, report, quiet))
 	if len(notes) != 1 || !strings.Contains(notes[0], "has no table tab_oda_sbi, so nothing was read there") {
 		t.Errorf("it says %q", notes)
 	}
@@ -179,10 +176,7 @@ func TestADatabaseThatIsNotInUTF8IsImported(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"LATIN1", "EUC_JP"} {
 		address := env.Postgres(t)
-		source, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(url.Parse(address))(t)
 		source.Path += "_" + strings.ToLower(encoding)
 		name := strings.TrimPrefix(source.Path, "/")
 		env.Exec(t, env.Connect(t, address), fmt.Sprintf(`CREATE DATABASE %s ENCODING '%s' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`, name, encoding))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // secured starts an archive with a certificate of its own. It returns the
@@ -51,10 +52,7 @@ func TestTheArchiveSpeaksTLS(t *testing.T) {
 		client := over(t, http2, certificate)
 		id := map[bool]string{true: "two", false: "one"}[http2]
 		request, _ := http.NewRequest("PUT", p.URL+"/sbds/"+id, strings.NewReader(`{"telescope":"ska_mid"}`))
-		stored, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := must.Get(client.Do(request))(t)
 		text, err := io.ReadAll(stored.Body)
 		stored.Body.Close()
 		if err != nil || stored.StatusCode != 200 || stored.Proto != protocol || !strings.Contains(string(text), "ska_mid") {
@@ -63,10 +61,7 @@ func TestTheArchiveSpeaksTLS(t *testing.T) {
 		// A body that is refused does not harm the connection.
 		request, _ = http.NewRequest("PUT", p.URL+"/sbds/"+id, strings.NewReader(strings.Repeat("x", 1<<20)))
 		request.Header.Set("Content-Encoding", "gzip")
-		refused, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		refused := must.Get(client.Do(request))(t)
 		refused.Body.Close()
 		if refused.StatusCode != http.StatusUnsupportedMediaType {
 			t.Errorf("a compressed body is answered %s", refused.Status)
@@ -87,10 +82,7 @@ func TestTheArchiveSpeaksTLS(t *testing.T) {
 		"a malformed request": {func() (net.Conn, error) { return tls.Dial("tcp", p.Host(), env.Trust(certificate)) }, "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request"},
 		"a request in plain":  {func() (net.Conn, error) { return net.Dial("tcp", p.Host()) }, "GET /api/v1/sbds/one HTTP/1.1\r\nHost: x\r\n\r\n", "https://"},
 	} {
-		conn, err := test.dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(test.dial())(t)
 		defer conn.Close()
 		fmt.Fprint(conn, test.request)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -109,15 +101,9 @@ func TestTheArchiveSpeaksTLS(t *testing.T) {
 // its connection.
 func TestASlowHandshakeHoldsUpNobody(t *testing.T) {
 	p, certificate, _ := secured(t, "--header-timeout", "300ms")
-	silent, err := net.Dial("tcp", p.Host())
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Dial("tcp", p.Host()))(t)
 	defer silent.Close()
-	response, err := over(t, true, certificate).Get(p.URL + "/sbds?created_after=2020-01-01")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(over(t, true, certificate).Get(p.URL + "/sbds?created_after=2020-01-01"))(t)
 	response.Body.Close()
 	_ = silent.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := io.ReadAll(silent); err != nil {
@@ -131,10 +117,7 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	renewed, key := env.SelfSigned(t)
 	shown := func() string {
 		t.Helper()
-		conn, err := tls.Dial("tcp", p.Host(), env.Trust(old, renewed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(tls.Dial("tcp", p.Host(), env.Trust(old, renewed)))(t)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
@@ -150,9 +133,7 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	if got := shown(); got == first {
 		t.Error("the archive shows the certificate of before")
 	}
-	if err := os.Remove(files[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(files[1]))
 	p.AwaitLog("no such file")
 	if shown() == first {
 		t.Error("without its files, the archive shows the first certificate")
@@ -167,10 +148,7 @@ func http2Stream(t *testing.T, transport http.RoundTripper, url string) *streame
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	request, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequestWithContext(ctx, "GET", url, nil))(t)
 	request.Header.Set("Accept", "text/event-stream")
 	response, err := transport.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {

@@ -20,15 +20,14 @@ import (
 	"oda/internal/app"
 	"oda/internal/engine/audit"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // verified gives the faults of an archive, each as a line.
 func verified(t *testing.T, database string) (faults []string) {
 	t.Helper()
 	report := audit.NewReport(1000, func(f audit.Fault) { faults = append(faults, fmt.Sprintf("%s: %s: %s", f.Class, f.Place, f.Detail)) })
-	if err := app.Verify(t.Context(), database, report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, app.Verify(t.Context(), database, report))
 	if int(report.Faulty.Load()) != len(faults) {
 		t.Errorf("%d faults are told of, and %d counted", len(faults), report.Faulty.Load())
 	}
@@ -282,10 +281,7 @@ func TestEachDamageIsFoundAndNamed(t *testing.T) {
 			if faults := verified(t, healthy); len(faults) > 0 {
 				t.Fatalf("a healthy archive has faults:\n%s", strings.Join(faults, "\n"))
 			}
-			whole, err := export(t, healthy, oda.Scope{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := must.Get(export(t, healthy, oda.Scope{}))(t)
 			hurt := damager(t, healthy)
 			for _, d := range damages {
 				if engine == "postgres" && d.postgres == "-" || engine == "sqlite" && d.sqlite == "" {
@@ -312,22 +308,14 @@ func TestEachDamageIsFoundAndNamed(t *testing.T) {
 
 // sqliteDamager damages copies of a file.
 func sqliteDamager(t *testing.T, healthy string) func(damage) string {
-	content, err := os.ReadFile(strings.TrimPrefix(healthy, "sqlite:"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(strings.TrimPrefix(healthy, "sqlite:")))(t)
 	path := filepath.Join(t.TempDir(), "archive.db")
 	const entity = "entity = (SELECT entity FROM heads WHERE identifier = '"
 	words := strings.NewReplacer("BLOCKROW", "row"+strings.Replace(entity, "entity", "id", 1)+"eb-m51')", "r.BLOCK", "r."+entity+"eb-m51')", "c.SBD", "c."+entity+"sbd-m51')",
 		"BLOCK", entity+"eb-m51')", "SBD", entity+"sbd-m51')", "HEAD", "identifier = 'eb-m51'")
 	return func(d damage) string {
-		if err := os.WriteFile(path, content, 0o640); err != nil {
-			t.Fatal(err)
-		}
-		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, content, 0o640))
+		conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)
 		if err := errors.Join(sqlitex.ExecuteScript(conn, words.Replace(d.sqlite), nil), conn.Close()); err != nil {
 			t.Fatalf("%s: %v", d.name, err)
 		}
@@ -383,18 +371,11 @@ func TestWhatWasDroppedFromTheSchemaIsNamed(t *testing.T) {
 // It cannot be exported, but it can be copied to a disk where it can.
 func TestAnArchiveOnAReadOnlyDiskIsVerified(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile(strings.TrimPrefix(healthyArchive(t, "sqlite"), "sqlite:"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(strings.TrimPrefix(healthyArchive(t, "sqlite"), "sqlite:")))(t)
 	dir := env.SmallDisk(t, 64<<20)
 	path := filepath.Join(dir, "archive.db")
-	if err := os.WriteFile(path, content, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, content, 0o640))
+	must.Do(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	wantWhole(t, "sqlite:"+path)
 	copied := filepath.Join(t.TempDir(), "copied")
 	out, err := command(t, "export", "-o", copied+".oda", "--db=sqlite:"+path).CombinedOutput()
@@ -411,10 +392,7 @@ func TestAnArchiveOnAReadOnlyDiskIsVerified(t *testing.T) {
 func TestABitThatFlipsInTheFileIsFound(t *testing.T) {
 	t.Parallel()
 	healthy := healthyArchive(t, "sqlite")
-	content, err := os.ReadFile(strings.TrimPrefix(healthy, "sqlite:"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(strings.TrimPrefix(healthy, "sqlite:")))(t)
 	for text, want := range map[string]string{
 		"it snowed":                      "text: ExecutionBlock eb-m51, record 12: ",
 		"Large Magellanic Cloud":         "text: SBDefinition sbd-lmc, version 1: ",
@@ -430,9 +408,7 @@ func TestABitThatFlipsInTheFileIsFound(t *testing.T) {
 			flipped := bytes.Clone(content)
 			flipped[at+3] ^= 1
 			path := filepath.Join(t.TempDir(), "archive.db")
-			if err := os.WriteFile(path, flipped, 0o640); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, flipped, 0o640))
 			found = found || strings.Contains(strings.Join(verified(t, "sqlite:"+path), "\n"), want)
 		}
 		if !found {
@@ -456,17 +432,10 @@ func TestATermThatCannotBeSearchedForIsFound(t *testing.T) {
 			t.Fatalf("%d %s", reply.Status, reply.Body)
 		}
 	}
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
 	wantWhole(t, database)
-	conn, err := sqlite.OpenConn(strings.TrimPrefix(database, "sqlite:"), sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(sqlitex.ExecuteScript(conn, "DELETE FROM terms_idx WHERE pgno > 2", nil), conn.Close()); err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(sqlite.OpenConn(strings.TrimPrefix(database, "sqlite:"), sqlite.OpenReadWrite))(t)
+	must.Do(t, errors.Join(sqlitex.ExecuteScript(conn, "DELETE FROM terms_idx WHERE pgno > 2", nil), conn.Close()))
 	const want = "a search for one of its words or references does not find it"
 	if faults := strings.Join(verified(t, database), "\n"); !strings.Contains(faults, want) {
 		t.Errorf("there is no fault %q but\n%s", want, faults)

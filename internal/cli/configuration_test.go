@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // What the page about settings says in its column about changes.
@@ -25,14 +26,9 @@ var reloads = map[string]string{
 }
 
 func TestThePageAboutSettingsHasEveryFlag(t *testing.T) {
-	page, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/configuration.md"))(t)
 	parser, _, err := newParser(io.Discard, io.Discard, func(int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for command, title := range map[string]string{"serve": "## The settings of the archive", "skuid": "## The settings of the identifier service"} {
 		var want, got []string
 		for _, f := range flagsOf(parser.Model, command) {
@@ -65,9 +61,7 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "oda.yaml")
 	set := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	set("max-depth: 50\ntrust-proxy: 127.0.0.0/8\n")
 	p := env.Oda(t, "serve", "--config="+file)

@@ -12,16 +12,14 @@ import (
 	"oda/client"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // "make demo" serves an archive with a week in it, and goes on recording. The next
 // time it goes on with the same archive.
 func TestMakeDemoShowsALivingArchive(t *testing.T) {
 	t.Parallel()
-	planned, err := exec.Command("make", "-n", "-C", "../..", "--no-print-directory", "demo", "LISTEN=127.0.0.1:0").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	planned := must.Get(exec.Command("make", "-n", "-C", "../..", "--no-print-directory", "demo", "LISTEN=127.0.0.1:0").Output())(t)
 	lines := strings.Split(strings.TrimSpace(string(planned)), "\n")
 	args, ok := strings.CutPrefix(lines[len(lines)-1], "bin/oda ")
 	if !ok {
@@ -32,10 +30,7 @@ func TestMakeDemoShowsALivingArchive(t *testing.T) {
 		var said env.Journal
 		cmd := exec.Command(env.Program(t), append(strings.Fields(args), "--longest=10")...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &said, &said
-		p, err := fault.Start(cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(fault.Start(cmd))(t)
 		t.Cleanup(p.Kill)
 		env.Await(t, "it records", func() bool {
 			if !p.Running() {
@@ -43,26 +38,19 @@ func TestMakeDemoShowsALivingArchive(t *testing.T) {
 			}
 			return strings.Contains(said.String(), "recording into the ExecutionBlock")
 		})
-		archive, err := client.New(regexp.MustCompile(`http://\S+`).FindString(said.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(client.New(regexp.MustCompile(`http://\S+`).FindString(said.String())))(t)
 		past, err := archive.Changes(t.Context(), client.ChangesQuery{After: known})
 		if err != nil || len(past.Changes) == 0 {
 			t.Fatalf("%s nothing was stored: %v", run, err)
 		}
 		for one, err := range archive.Follow(t.Context(), client.Now, oda.ChangeFilter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if !one.Stored() {
 				known = one.Position
 				break // a call was recorded
 			}
 		}
-		if err := p.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Signal(os.Interrupt))
 		<-p.Ended()
 		if code := p.State().ExitCode(); code != exitOK {
 			t.Errorf("%s it exits with %d: %s", run, code, &said)

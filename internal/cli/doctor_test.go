@@ -15,6 +15,7 @@ import (
 
 	"oda/client"
 	"oda/internal/doctor"
+	"oda/internal/test/must"
 )
 
 // A server or a file may say anything. A terminal must not obey it.
@@ -32,14 +33,10 @@ func TestTheDoctorQuotesNoCommandsToTheTerminal(t *testing.T) {
 	}))
 	defer server.Close()
 	settings := filepath.Join(t.TempDir(), "oda.yaml")
-	if err := os.WriteFile(settings, []byte("audit-log: /none/\u009b2J\u202e/x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(settings, []byte("audit-log: /none/\u009b2J\u202e/x\n"), 0o600))
 	for _, more := range [][]string{nil, {"--json"}} {
 		screen, out, err := pty.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var said bytes.Buffer
 		read := make(chan struct{})
 		go func() {
@@ -50,9 +47,7 @@ func TestTheDoctorQuotesNoCommandsToTheTerminal(t *testing.T) {
 		if code := Run(args, out, out, "1.2.3"); code != exitDamaged {
 			t.Errorf("%v: the exit code is %d", more, code)
 		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, out.Close())
 		<-read
 		_ = screen.Close()
 		if text := said.String(); strings.ContainsAny(text, "\x1b\a\u009b\u202e") || !strings.Contains(text, "owned") || !strings.Contains(text, `\u202e`) {
@@ -91,10 +86,7 @@ func TestTheDoctorJudgesWhatAServerSays(t *testing.T) {
 			}
 			fmt.Fprint(w, test.metrics)
 		}))
-		archive, err := client.New(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(client.New(server.URL))(t)
 		var got []string
 		report := doctor.NewReport(10, func(f doctor.Finding) {
 			level := "warning"

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"oda/internal/test/must"
 )
 
 // What a document says in YAML is what it says in JSON, however odd its texts are.
@@ -23,10 +25,7 @@ func TestYAMLSaysWhatTheDocumentSays(t *testing.T) {
 	}
 	for text := range texts {
 		want := map[string]any{"list": []any{text}, text + "0": text}
-		document, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		document := must.Get(json.Marshal(want))(t)
 		var out bytes.Buffer
 		if err := (look{}).printYAML(&out, document); err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -75,9 +74,7 @@ text: "  a  b\n c \n"
 none: null
 `
 	var out bytes.Buffer
-	if err := (look{}).printYAML(&out, []byte(document)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (look{}).printYAML(&out, []byte(document)))
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)
 	}

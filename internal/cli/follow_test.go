@@ -18,6 +18,7 @@ import (
 	"github.com/creack/pty"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // What is recorded and stored is printed as it comes, also after the archive was away,
@@ -86,9 +87,7 @@ func followed(t *testing.T, host string, terminal bool, args ...string) *followe
 	} else if out, err = cmd.StdoutPipe(); err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return &follower{t, cmd, bufio.NewReader(out)}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oda/internal/test/must"
 )
 
 // writes keeps what each call of Write got.
@@ -95,9 +97,7 @@ func TestASlowReaderOfTheLogHoldsUpWhoLogs(t *testing.T) {
 		slow := &lines{to: writerFunc(func(p []byte) (int, error) { time.Sleep(time.Hour); return len(p), nil })}
 		started := time.Now()
 		for range 3 {
-			if _, err := slow.Write(make([]byte, gatherBytes)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(slow.Write(make([]byte, gatherBytes)))(t)
 		}
 		if took := time.Since(started); took != 3*time.Hour {
 			t.Errorf("three times as much as fits took %s, as if it were kept", took)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Two processes on one file would destroy it, whatever names they use for it.
@@ -24,35 +25,23 @@ func TestOnlyOneProcessOpensAnArchiveUnderAnyName(t *testing.T) {
 	}{
 		"the same path": {func(_ *testing.T, file string) string { return file }, held},
 		"a relative path": {func(t *testing.T, file string) string {
-			wd, err := os.Getwd()
-			if err != nil {
-				t.Fatal(err)
-			}
-			path, err := filepath.Rel(wd, file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			wd := must.Get(os.Getwd())(t)
+			path := must.Get(filepath.Rel(wd, file))(t)
 			return path
 		}, held},
 		"a symbolic link to the file": {func(t *testing.T, file string) string {
 			link := filepath.Join(t.TempDir(), "other.db")
-			if err := os.Symlink(file, link); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(file, link))
 			return link
 		}, held},
 		"a symbolic link to its folder": {func(t *testing.T, file string) string {
 			link := filepath.Join(t.TempDir(), "folder")
-			if err := os.Symlink(filepath.Dir(file), link); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(filepath.Dir(file), link))
 			return filepath.Join(link, filepath.Base(file))
 		}, held},
 		"a hard link": {func(t *testing.T, file string) string {
 			link := filepath.Join(filepath.Dir(file), "other.db")
-			if err := os.Link(file, link); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Link(file, link))
 			return link
 		}, func(*env.Process) string { return "the file has 2 names (hard links)" }},
 		"its folder mounted elsewhere": {func(t *testing.T, file string) string {
@@ -62,9 +51,7 @@ func TestOnlyOneProcessOpensAnArchiveUnderAnyName(t *testing.T) {
 		}, held},
 		"the file mounted elsewhere": {func(t *testing.T, file string) string {
 			place := filepath.Join(t.TempDir(), "other.db")
-			if err := os.WriteFile(place, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(place, nil, 0o600))
 			mount(t, file, place)
 			return place
 		}, func(*env.Process) string {

@@ -22,6 +22,7 @@ import (
 
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // patience bounds every wait for something that happens at once on an idle
@@ -49,9 +50,7 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 			asked := time.Now()
 			p.Signal(signal)
 			refused(t, p)
-			if _, err := io.WriteString(upload, rest); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(upload, rest))(t)
 			response, err := http.ReadResponse(bufio.NewReader(upload), nil)
 			if err != nil {
 				t.Fatalf("the running upload got no answer: %v", err)
@@ -98,9 +97,7 @@ func TestAHangingClientDoesNotDelayAStop(t *testing.T) {
 			t.Parallel()
 			p := env.Oda(t, test.command)
 			conn := dial(t, p)
-			if _, err := io.WriteString(conn, test.sends); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn, test.sends))(t)
 			if strings.HasPrefix(test.sends, "PUT") {
 				awaitUpload(t, p)
 			} else {
@@ -144,13 +141,8 @@ func TestAServerSurvivesSIGHUP(t *testing.T) {
 func TestASecondSignalEndsACommandThatWaits(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := fault.Start(exec.Command(env.Program(t), "token", "list", "--file="+pipe))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
+	p := must.Get(fault.Start(exec.Command(env.Program(t), "token", "list", "--file="+pipe)))(t)
 	t.Cleanup(p.Kill)
 	deadline := time.Now().Add(patience)
 	for ; ; time.Sleep(time.Millisecond) {
@@ -189,19 +181,14 @@ func TestAnInterruptedDemoHasFailed(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command(env.Program(t), args...)
 		cmd.Stderr = log
-		p, err := fault.Start(cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(fault.Start(cmd))(t)
 		t.Cleanup(p.Kill)
 		for deadline := time.Now().Add(patience); !begun(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) || !p.Running() {
 				t.Fatalf("it does not begin: %s", log)
 			}
 		}
-		if err := p.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Signal(os.Interrupt))
 		<-p.Ended()
 		return p.State().ExitCode()
 	}
@@ -297,36 +284,22 @@ func TestTheLogIsTextUnlessJSONIsRequested(t *testing.T) {
 // send sends a request and returns status and body. Headers are pairs.
 func send(t *testing.T, method, url, body string, headers ...string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(client.Do(request))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(text)
 }
 
 func dial(t *testing.T, p *env.Process) net.Conn {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", p.Host(), patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.DialTimeout("tcp", p.Host(), patience))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetDeadline(time.Now().Add(patience)))
 	return conn
 }
 
@@ -367,9 +340,7 @@ func TestSIGHUPBeginsANewFileOfTheAuditLog(t *testing.T) {
 		}
 	}
 	put("sbd-1")
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".1"))
 	put("sbd-2")
 	p.Signal(syscall.SIGHUP)
 	p.AwaitLog("the audit log was reopened")
@@ -378,10 +349,7 @@ func TestSIGHUPBeginsANewFileOfTheAuditLog(t *testing.T) {
 		t.Errorf("exit code %d, want 0", code)
 	}
 	for file, want := range map[string]string{path + ".1": "sbd-1 sbd-2", path: "sbd-3"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		if got := strings.Join(regexp.MustCompile(`sbd-\d`).FindAllString(string(text), -1), " "); got != want {
 			t.Errorf("%s has lines about %s, want %s", filepath.Base(file), got, want)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/creack/pty"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // On a terminal, commands that move an archive show a bar with the rate, the time left
@@ -71,10 +72,7 @@ func TestProgressIsABarOnATerminal(t *testing.T) {
 		}, `\[=+ +\] importing: \d of 10, \d+/s, \d+m?\d*s left, 1 set aside`},
 		"export": {func(t *testing.T, hold <-chan struct{}) *exec.Cmd {
 			cmd := oda("export", "-o", "-", "--db", copied)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(cmd.StdoutPipe())(t)
 			go passOn(io.Discard, out, half, hold)
 			return cmd
 		}, `\[=+ +\] exporting: \d of 8, \d+/s, \d+m?\d*s left`},
@@ -86,9 +84,7 @@ func TestProgressIsABarOnATerminal(t *testing.T) {
 		}, `\[=+ +\] backing up: \d+ KiB of \d+ KiB, \d+ [KM]iB/s, \d+m?\d*s left`},
 		"restore": {func(t *testing.T, hold <-chan struct{}) *exec.Cmd {
 			pipe := filepath.Join(t.TempDir(), "pipe")
-			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mkfifo(pipe, 0o600))
 			go func() {
 				from, err := os.Open(saved)
 				if err != nil {
@@ -172,19 +168,13 @@ func older(t *testing.T, hold <-chan struct{}) string {
 func watched(t *testing.T, cmd *exec.Cmd, want *regexp.Regexp, hold chan struct{}) string {
 	t.Helper()
 	screen, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer screen.Close()
-	if err := pty.Setsize(screen, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(screen, &pty.Winsize{Rows: 24, Cols: 80}))
 	cmd.Stderr = terminal
 	err = cmd.Start()
 	_ = terminal.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	timeout := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timeout.Stop()
 	var shown []byte

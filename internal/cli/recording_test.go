@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // What a running program pipes in is stored while it runs. Whoever interrupts the
@@ -25,28 +26,19 @@ func TestRecordsOfARunningProgramAreStoredAsTheyCome(t *testing.T) {
 	}
 	calls := followed(t, p.Host(), false, "ebs", "records", "eb-1", "-f")
 	command := exec.CommandContext(t.Context(), env.Program(t), "ebs", "record", "eb-1", "-", "--url", p.Host())
-	pipe, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := must.Get(command.StdinPipe())(t)
 	var said bytes.Buffer
 	command.Stderr = &said
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, command.Start())
 	out := bufio.NewWriter(pipe)
 	for _, request := range []string{"one", "two"} {
 		out.WriteString(`{"request":"` + request + `"}` + "\n")
-		if err := out.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, out.Flush())
 		calls.want(`"request":"` + request + `"`)
 	}
-	if err := command.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, command.Process.Signal(os.Interrupt))
 	ended := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
-	err = command.Wait()
+	err := command.Wait()
 	ended.Stop()
 	if command.ProcessState.ExitCode() != exitFailed || !strings.Contains(said.String(), "oda: stdin: interrupted [records stored: 2; to send the file again and store each record once, add --key=") {
 		t.Errorf("the end: %v, %q", err, said.String())
@@ -73,9 +65,7 @@ func TestASpoolIsDrainedCarefully(t *testing.T) {
 		"block.json":   `{"spool":1,"eb_id":"eb-1","url":"` + server.URL + `/api/v1","create":null}`,
 		"00000001.log": "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n",
 	} {
-		if err := errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)))
 	}
 	var out, said bytes.Buffer
 	if code := Run([]string{"record", "drain", spool}, &out, &said, "1.2.3"); code != exitFailed {

@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/test/must"
 	"oda/night"
 )
 
@@ -46,9 +47,7 @@ func TestTimesAsPeopleSayThem(t *testing.T) {
 // A record may have a response in the year 9999, which is later than Go can count from here.
 func TestANightOfEndlessCalls(t *testing.T) {
 	var out strings.Builder
-	if err := printNight(&out, look{}, &night.Report{Tally: night.Tally{Calls: 1, Took: math.MaxInt64}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, printNight(&out, look{}, &night.Report{Tally: night.Tally{Calls: 1, Took: math.MaxInt64}}))
 	if !strings.Contains(out.String(), " 2562047h47m16") {
 		t.Errorf("%s", out.String())
 	}
@@ -116,10 +115,7 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 }
 
 func TestADocumentFollowsAnotherState(t *testing.T) {
-	at, err := oda.ParseTime("2026-03-01T20:00:00Z")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(oda.ParseTime("2026-03-01T20:00:00Z"))(t)
 	m := oda.Metadata{Version: 3, CreatedBy: "ada", CreatedOn: oda.InstantOf(at), LastModifiedBy: "bob", LastModifiedOn: oda.InstantOf(at)}
 	managed := string(m.AppendJSON(nil))
 	managed = managed[1 : len(managed)-1]
@@ -144,9 +140,7 @@ func TestADocumentFollowsAnotherState(t *testing.T) {
 // A command that writes is never suggested, however near it is.
 func TestOnlyReadingCommandsAreSuggested(t *testing.T) {
 	parser, _, err := newParser(nil, nil, func(int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	reading := []string{"get", "query", "search", "list", "versions", "history", "diff", "provenance", "open", "records"}
 	for _, node := range parser.Model.Children {
 		if node.Name != "ebs" {
@@ -168,9 +162,7 @@ func TestOnlyReadingCommandsAreSuggested(t *testing.T) {
 func TestEveryCommandIsCompleted(t *testing.T) {
 	t.Setenv("ODA_URL", "http://127.0.0.1:1") // where nobody answers
 	parser, _, err := newParser(nil, nil, func(int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for line, want := range map[string]string{
 		"sb":                          "sbds sbis",
 		"sbds ver":                    "versions",

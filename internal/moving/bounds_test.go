@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // longLine is how a line of an export begins whose document is endless.
@@ -28,20 +29,13 @@ const longLine = `{"kind":"sbds","id":"sbd-1","version":1,"by":"ada","on":"2022-
 func expandingTo(tb testing.TB, begin string, bytes int) []byte {
 	tb.Helper()
 	var out strings.Builder
-	w, err := zstd.NewWriter(&out)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(&out))(tb)
 	part := strings.Repeat("0", 1<<20)
-	if _, err = io.WriteString(w, begin); err != nil {
-		tb.Fatal(err)
+	must.Get(io.WriteString(w, begin))(tb)
+	for ; bytes > 0; bytes -= len(part) {
+		must.Get(io.WriteString(w, part))(tb)
 	}
-	for ; bytes > 0 && err == nil; bytes -= len(part) {
-		_, err = io.WriteString(w, part)
-	}
-	if err = errors.Join(err, w.Close()); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, w.Close())
 	return []byte(out.String())
 }
 
@@ -125,12 +119,8 @@ func TestDocumentsInFilesAreBounded(t *testing.T) {
 	compress := func(text string) string {
 		var out bytes.Buffer
 		w := gzip.NewWriter(&out)
-		if _, err := io.WriteString(w, text); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(w, text))(t)
+		must.Do(t, w.Close())
 		return out.String()
 	}
 	const large = "it is too large: it has more than 1000 bytes; if the archive is to take such documents, start its servers and this import with a larger --max-body"
@@ -145,9 +135,7 @@ func TestDocumentsInFilesAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), test.file)
-			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(test.content), 0o600))
 			var got []string
 			report := NewReport(nil, func(s SetAside) {
 				got = append(got, strings.TrimPrefix(s.Origin.String(), path)+": "+s.Reason)
@@ -156,9 +144,7 @@ func TestDocumentsInFilesAreBounded(t *testing.T) {
 				got = append(got, f.ID)
 				return nil
 			}}
-			if err := from.source(t.Context(), path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, from.source(t.Context(), path))
 			if diff := cmp.Diff(test.want, strings.Join(got, "\n")); diff != "" {
 				t.Error(diff)
 			}
@@ -169,27 +155,16 @@ func TestDocumentsInFilesAreBounded(t *testing.T) {
 // Of a line that is escaped, a document may be half.
 func TestTheLineOfTheLargestDocumentIsNotTooLong(t *testing.T) {
 	document := []byte(`{"sbd_id":"sbd-1","name":"` + strings.Repeat(`\"`, 1<<18) + `"` + strings.Repeat("\n\t\r", 1<<19) + `}`)
-	parser, err := newParser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := parser.parse(oda.SBDefinition, document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(newParser())(t)
+	d := must.Get(parser.parse(oda.SBDefinition, document))(t)
 	e := oda.LogEntry{Ref: oda.Ref{Kind: oda.SBDefinition, ID: "sbd-1"}, Version: 1, By: "ada", CreatedBy: "ada", Body: d.Body("sbd-1")}
 	var l lines
-	if err := l.add(&e); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.add(&e))
 	if n, most := int64(len(l.text)), maxLine(int64(e.Size())); n > most {
 		t.Errorf("a document of %d bytes has a line of %d, more than %d", e.Size(), n, most)
 	}
 	r := &reader{lines: bufio.NewReader(bytes.NewReader(l.text)), maxLine: maxLine(int64(e.Size()))}
-	line, err := r.next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(r.next())(t)
 	if got, _, err := parseLine(line); err != nil || !bytes.Equal(got.Body.Text, e.Body.Text) {
 		t.Errorf("the line is not read as it was written: %v", err)
 	}

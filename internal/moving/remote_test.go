@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+
+	"oda/internal/test/must"
 )
 
 // silent answers as an archive over HTTP/2 that falls silent, before or in its answer. Of the
@@ -27,11 +29,8 @@ func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAnArchiveThatFallsSilent(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r, err := newRemote("https://archive.example", 1<<20, silent{answers}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err = r.read(t.Context(), "/sbds"); err == nil || !strings.Contains(err.Error(), "it was silent for 5 minutes") {
+			r := must.Get(newRemote("https://archive.example", 1<<20, silent{answers}, nil))(t)
+			if _, err := r.read(t.Context(), "/sbds"); err == nil || !strings.Contains(err.Error(), "it was silent for 5 minutes") {
 				t.Errorf("answers %v: %v", answers, err)
 			}
 		})

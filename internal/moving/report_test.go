@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"testing"
 	"unicode/utf8"
+
+	"oda/internal/test/must"
 )
 
 func TestALineOfAReportIsJSONWithTheWholeDocument(t *testing.T) {
@@ -19,9 +21,7 @@ func TestALineOfAReportIsJSONWithTheWholeDocument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := NewReport(&out, func(SetAside) {}).setAside(SetAside{Reason: "bad", Document: []byte(test.document)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, NewReport(&out, func(SetAside) {}).setAside(SetAside{Reason: "bad", Document: []byte(test.document)}))
 			var line map[string]json.RawMessage
 			if err := json.Unmarshal(out.Bytes(), &line); err != nil || !utf8.Valid(out.Bytes()) {
 				t.Fatalf("%s: %v", out.Bytes(), err)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // An entity may have more versions than fit into memory.
@@ -21,25 +22,17 @@ func TestALongHistoryIsPreservedInParts(t *testing.T) {
 		documents = append(documents, fmt.Sprintf(`{"eb_id":"eb-1","request_responses":[%s,%s],"metadata":{"version":%d,"created_by":"ada","created_on":"2022-10-01T10:00:00Z","last_modified_by":"ada","last_modified_on":"2022-10-01T10:%02d:%02dZ"}}`,
 			record(i), record(i+1), i+1, i/60, i%60))
 	}
-	parser, err := newParser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(newParser())(t)
 	preserved := func(inParts bool) (histories int, entries []string) {
-		spool, err := newSpool()
-		if err != nil {
-			t.Fatal(err)
-		}
+		spool := must.Get(newSpool())(t)
 		defer spool.close()
 		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(versions) {
 			f := &found{Origin: Origin{"file", int64(i)}, Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: "eb-1"}, version: int64(i + 1), text: []byte(documents[i])}
 			for range 1 + i%2 { // every other one is there twice
-				if err := spool.add(f); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, spool.add(f))
 			}
 		}
-		err = spool.histories(t.Context(), inParts, func(h *history) error {
+		err := spool.histories(t.Context(), inParts, func(h *history) error {
 			histories++
 			if n := len(h.versions); inParts && n > versions/4 {
 				t.Errorf("a part has %d versions", n)
@@ -53,9 +46,7 @@ func TestALongHistoryIsPreservedInParts(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return histories, entries
 	}
 	one, want := preserved(false)

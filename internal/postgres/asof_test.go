@@ -6,6 +6,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -20,9 +21,7 @@ func TestAStateAtAMissingRecordIsLost(t *testing.T) {
 	for i := range records {
 		add := adding("b", "r", "")
 		add.At = oda.Instant(i+1) * second
-		if _, err := one(t.Context(), s, add); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(one(t.Context(), s, add))(t)
 	}
 	lost := func() (states []int) {
 		for i := range records + 1 {

@@ -20,6 +20,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // follow reads the log from a position to its end.
@@ -55,10 +56,7 @@ func TestALostChangeIsNotSkipped(t *testing.T) {
 	for range 3 {
 		mustRecord(t, s, "a", "x")
 	}
-	end, err := s.End(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(s.End(t.Context()))(t)
 	do(t, conn, "BEGIN", "DELETE FROM rounds",
 		fmt.Sprintf("INSERT INTO rounds (after, last, seen, runs, seal) SELECT 0, %d, max(number), ARRAY[1, max(number)], '' FROM changes", end),
 		"DELETE FROM changes WHERE number = (SELECT number FROM changes ORDER BY number OFFSET 1 LIMIT 1)", "COMMIT")
@@ -78,10 +76,7 @@ func TestANumberIsTakenOnceAllHeadsAreLocked(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		mustPut(t, s, write(t, block(id), `{}`))
 	}
-	end, err := s.End(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(s.End(t.Context()))(t)
 	const taken = "SELECT last_value FROM numbers"
 	before := query[int64](t, watch, taken)
 	do(t, holder, "BEGIN", "SELECT FROM heads WHERE kind = 3 AND identifier = 'b' FOR UPDATE")
@@ -99,9 +94,7 @@ func TestANumberIsTakenOnceAllHeadsAreLocked(t *testing.T) {
 		t.Errorf("the changes of the others are missing: %s", got)
 	}
 	do(t, holder, "COMMIT")
-	if err := errors.Join(<-done...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(<-done...))
 	if got := tell(follow(t, s, end, 100)); got != "d 1 1-1, a 1 1-1, b 1 1-1, c 1 1-1" && got != "d 1 1-1, a 1 1-1, c 1 1-1, b 1 1-1" {
 		t.Errorf("the changes are %s", got)
 	}
@@ -287,13 +280,9 @@ func TestAnIdleArchiveRunsTwoStatementsASecond(t *testing.T) {
 	t.Parallel()
 	var c counting
 	s, err := postgres.OpenWith(t.Context(), env.Postgres(t), slog.New(slog.DiscardHandler), func(config *pgxpool.Config) { config.ConnConfig.Tracer = &c })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
-	if _, err := s.End(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.End(t.Context()))(t)
 	begin, before := time.Now(), c.statements.Load()
 	await(t, "some statements", patience, func() bool { return c.statements.Load() >= before+8 })
 	if took := time.Since(begin); took < 2500*time.Millisecond {
@@ -320,9 +309,7 @@ func TestARoundThatNoStandbyConfirmedIsNotRead(t *testing.T) {
 			INSERT INTO rounds (after, last, seen, runs, seal) SELECT 1, 2, number, ARRAY[number, number], '' FROM stored`)
 		done <- err
 	}()
-	if err := endWait(t, conn, done); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, endWait(t, conn, done))
 	if n := query[int](t, conn, "SELECT count(*) FROM rounds"); n != 2 {
 		t.Fatalf("there are %d rounds", n)
 	}
@@ -343,16 +330,10 @@ func TestNumberingContinuesWhenTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
 	c := env.NewCluster(t, env.ClusterOptions{})
 	var log env.Journal
-	s, err := postgres.Open(t.Context(), c.DSN("postgres"), log.Logger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(postgres.Open(t.Context(), c.DSN("postgres"), log.Logger()))(t)
 	defer s.Close()
 	mustPut(t, s, write(t, sbd("a"), `{}`))
-	end, err := s.End(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(s.End(t.Context()))(t)
 	waited := make(chan error, 1)
 	go func() { waited <- s.Await(t.Context(), end) }()
 	c.Kill()
@@ -366,9 +347,7 @@ func TestNumberingContinuesWhenTheDatabaseIsBack(t *testing.T) {
 		_, err := s.Put(t.Context(), []oda.Put{write(t, sbd("b"), `{}`)})
 		return err == nil
 	})
-	if err := <-waited; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-waited)
 	if got := tell(follow(t, s, end, 10)); got != "b 1 0-0" {
 		t.Errorf("the changes are %s", got)
 	}
@@ -395,9 +374,7 @@ func TestADamagedRowOfTheLogIsCalledDamaged(t *testing.T) {
 			s, conn := open(t, dsn), connect(t, dsn)
 			mustPut(t, s, write(t, block("a"), `{}`))
 			mustRecord(t, s, "a", "x")
-			if _, err := s.End(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.End(t.Context()))(t)
 			do(t, conn, test.damage)
 			_, _, err := s.Changes(t.Context(), test.before, 100)
 			wantCode(t, err, oda.DamagedText)
@@ -416,19 +393,14 @@ func TestAChangeOfAnotherProcessIsSeenSoon(t *testing.T) {
 	mustPut(t, writer, write(t, block("a"), `{}`))
 	var late []time.Duration
 	for range 40 {
-		end, err := follower.End(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		end := must.Get(follower.End(t.Context()))(t)
 		acknowledged := make(chan time.Time, 1)
 		go func() {
 			time.Sleep(10 * time.Millisecond)
 			mustRecord(t, writer, "a", "x")
 			acknowledged <- time.Now()
 		}()
-		if err := follower.Await(t.Context(), end); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, follower.Await(t.Context(), end))
 		if took := time.Since(<-acknowledged); took > env.AtMost(400*time.Millisecond) {
 			late = append(late, took)
 		}

@@ -9,6 +9,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // onDay adds a record of a call on a day.
@@ -22,9 +23,7 @@ func onDay(t *testing.T, s *postgres.Store, id, day string) error {
 
 func mustRecordOn(t *testing.T, s *postgres.Store, id, day string) {
 	t.Helper()
-	if err := onDay(t, s, id, day); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, onDay(t, s, id, day))
 }
 
 // entries returns the index of days as text.

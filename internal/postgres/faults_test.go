@@ -17,6 +17,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestPostgreSQLCrashesUnderLoadAndComesBack(t *testing.T) {
@@ -166,9 +167,7 @@ func TestADeadlockWithOthersIsTriedAgain(t *testing.T) {
 	await(t, "the archive has a and waits for b", patience, func() bool { return waiting(t, watch) == 1 })
 	do(t, other, "SELECT FROM heads WHERE identifier = 'a' FOR UPDATE", "ROLLBACK")
 	group.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, want := range []int64{2, 2, 1} {
 		if got := mustGet(t, s, entities[i].Ref).Metadata.Version; got != want {
 			t.Errorf("%s has version %d, want %d", entities[i].ID, got, want)
@@ -247,15 +246,12 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	role := "oda_reader_" + strings.ToLower(rand.Text())
 	do(t, admin, "CREATE ROLE "+role+" LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
 	t.Cleanup(func() { do(t, admin, "DROP OWNED BY "+role, "DROP ROLE "+role) })
-	reader, err := postgres.OpenWith(t.Context(), dsn, slog.New(slog.DiscardHandler), func(c *pgxpool.Config) { c.ConnConfig.User = role })
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must.Get(postgres.OpenWith(t.Context(), dsn, slog.New(slog.DiscardHandler), func(c *pgxpool.Config) { c.ConnConfig.User = role }))(t)
 	defer reader.Close()
 	if err := reader.Ping(t.Context()); err != nil {
 		t.Fatalf("no write has failed yet, but the archive is not ready: %v", err)
 	}
-	_, err = one(t.Context(), reader, adding("b", "x", ""))
+	_, err := one(t.Context(), reader, adding("b", "x", ""))
 	wantCode(t, err, oda.Unavailable)
 	if err := reader.Ping(t.Context()); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "may not write") {
 		t.Errorf("the archive is ready, or gives no reason: %v", err)

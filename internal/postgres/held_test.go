@@ -10,6 +10,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Records of many blocks share a transaction. Another session holds one of the
@@ -60,10 +61,7 @@ func TestARecordThatCannotBeStoredDoesNotFailOthers(t *testing.T) {
 		mustPut(t, s, write(t, block(id), `{}`))
 	}
 	repeated := adding("b", "repeated", "key")
-	first, err := one(t.Context(), s, repeated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(one(t.Context(), s, repeated))(t)
 	do(t, conn, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`,
 		`CREATE TRIGGER refuse BEFORE INSERT ON records FOR EACH ROW WHEN (NEW.recorded_by = 'mallory') EXECUTE FUNCTION refuse()`)
 	bad := adding("b", "bad", "")

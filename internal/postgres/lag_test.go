@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // wantLag checks that an error says that the sequence lags, and how to mend it.
@@ -48,9 +49,7 @@ func TestAnArchiveWhoseSequenceLagsIsOnlyRead(t *testing.T) {
 				mustRecord(t, before, "b", "x")
 			}
 			all := tell(follow(t, before, 0, 100))
-			if err := before.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, before.Close())
 			do(t, conn, setBack)
 
 			s := open(t, dsn)

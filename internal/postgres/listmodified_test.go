@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Records change the order of their blocks, and the index lags behind. Listings do
@@ -33,10 +34,7 @@ func TestAListingByModificationIsInOrderAlthoughItsIndexLags(t *testing.T) {
 		for range random.IntN(4) {
 			add := adding(id, "x", "")
 			add.At = base + oda.Instant(random.IntN(200_000))
-			r, err := one(context.Background(), s, add)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(one(context.Background(), s, add))(t)
 			modified[id] = r.Metadata.LastModifiedOn
 		}
 	}
@@ -58,9 +56,7 @@ func TestAListingByModificationIsInOrderAlthoughItsIndexLags(t *testing.T) {
 			got = append(got, oda.Place{At: at, ID: id})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return got
 	}
 	if got := list(oda.Query{}); !slices.Equal(got, all) {

@@ -17,6 +17,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -37,10 +38,7 @@ const patience = 30 * time.Second
 // open opens an archive that is closed when the test ends.
 func open(tb testing.TB, dsn string) *postgres.Store {
 	tb.Helper()
-	s, err := postgres.Open(context.Background(), dsn, slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must.Get(postgres.Open(context.Background(), dsn, slog.New(slog.DiscardHandler)))(tb)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
@@ -74,10 +72,7 @@ func await(tb testing.TB, what string, within time.Duration, yes func() bool) {
 // with adds parameters to a DSN that is a URL: name, value...
 func with(tb testing.TB, dsn string, parameters ...string) string {
 	tb.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	u := must.Get(url.Parse(dsn))(tb)
 	values := u.Query()
 	for i := 0; i < len(parameters); i += 2 {
 		values.Set(parameters[i], parameters[i+1])
@@ -89,10 +84,7 @@ func with(tb testing.TB, dsn string, parameters ...string) string {
 // address returns the address of the server of a DSN.
 func address(tb testing.TB, dsn string) string {
 	tb.Helper()
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	config := must.Get(pgx.ParseConfig(dsn))(tb)
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 }
 

@@ -7,6 +7,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // TestWhatWasLoadedSurvivesACrash has a database that does not write commits to disk by
@@ -16,33 +17,21 @@ func TestWhatWasLoadedSurvivesACrash(t *testing.T) {
 	c := env.NewCluster(t, env.ClusterOptions{Settings: map[string]string{"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}})
 	do(t, connect(t, c.DSN("postgres")), "CREATE DATABASE source", "CREATE DATABASE target")
 	opened := func(name string) *postgres.Store {
-		s, err := postgres.Open(t.Context(), c.DSN(name), slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(postgres.Open(t.Context(), c.DSN(name), slog.New(slog.DiscardHandler)))(t)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
 	source, target := opened("source"), opened("target")
 	mustPut(t, source, write(t, sbd("a"), `{}`))
-	end, err := source.End(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(source.End(t.Context()))(t)
 	var entries []oda.LogEntry
-	err = source.Entries(t.Context(), end, func(oda.Ref) bool { return true }, func(e *oda.LogEntry) error {
+	err := source.Entries(t.Context(), end, func(oda.Ref) bool { return true }, func(e *oda.LogEntry) error {
 		entries = append(entries, *e)
 		return entries[len(entries)-1].Prepare()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := target.Load(t.Context(), entries); err != nil {
-		t.Fatal(err)
-	}
-	if err := target.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Get(target.Load(t.Context(), entries))(t)
+	must.Do(t, target.Sync(t.Context()))
 	c.Kill()
 	c.Start()
 	await(t, "the archive", patience, func() bool {
@@ -61,16 +50,11 @@ func TestVersionsWithExchangedNumbersAreNotExported(t *testing.T) {
 	s, conn := open(t, dsn), connect(t, dsn)
 	mustPut(t, s, write(t, sbd("a"), `{}`))
 	mustPut(t, s, write(t, sbd("b"), `{}`))
-	end, err := s.End(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(s.End(t.Context()))(t)
 	export := func() error {
 		return s.Entries(t.Context(), end, func(oda.Ref) bool { return true }, func(*oda.LogEntry) error { return nil })
 	}
-	if err := export(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, export())
 	do(t, conn, "UPDATE changes SET number = -number", "UPDATE changes c SET number = -o.number FROM changes o WHERE o.number <> c.number")
 	wantCode(t, export(), oda.DamagedText)
 }

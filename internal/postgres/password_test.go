@@ -10,6 +10,7 @@ import (
 
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The file is read for every connection, so the password can be changed while the
@@ -17,24 +18,16 @@ import (
 func TestThePasswordIsReadFromAFile(t *testing.T) {
 	t.Parallel()
 	cluster := env.NewCluster(t, env.ClusterOptions{})
-	hba, err := os.ReadFile(filepath.Join(cluster.DataDir, "pg_hba.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hba := must.Get(os.ReadFile(filepath.Join(cluster.DataDir, "pg_hba.conf")))(t)
 	writeFor(t, cluster.DataDir, "pg_hba.conf", append([]byte("host all archive 127.0.0.1/32 scram-sha-256\n"), hba...))
 	admin := connect(t, cluster.DSN("postgres"))
 	do(t, admin, "SELECT pg_reload_conf()", "CREATE ROLE archive LOGIN PASSWORD 'first'", "CREATE DATABASE archive OWNER archive")
 	file := filepath.Join(t.TempDir(), "password")
 	set := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
-	u, err := url.Parse(with(t, cluster.DSN("archive"), "password_file", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(with(t, cluster.DSN("archive"), "password_file", file)))(t)
 	u.User = url.User("archive")
 	refused := func(says string) {
 		t.Helper()

@@ -21,6 +21,7 @@ import (
 	"oda/internal/postgres"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -36,19 +37,12 @@ func bouncer(t *testing.T, server string, users []string) (address string) {
 		t.Fatal(`this test needs pgbouncer: run "make setup", which installs Debian's package pgbouncer`)
 	}
 	host, port, err := net.SplitHostPort(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	address, err = fault.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, own, _ := net.SplitHostPort(address)
 
-	dir, err := os.MkdirTemp("", "oda-bouncer-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "oda-bouncer-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var ignored, accounts strings.Builder
 	for name := range sessionSettings {
@@ -75,20 +69,14 @@ max_client_conn = 1000
 ignore_startup_parameters = extra_float_digits%s
 `, host, port, own, dir, ignored.String())
 	for name, text := range map[string]string{"pgbouncer.ini": config, "users": accounts.String()} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	var log bytes.Buffer
 	cmd := exec.Command(program, filepath.Join(dir, "pgbouncer.ini"))
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody(t), Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -112,10 +100,7 @@ func nobody(t *testing.T) *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	account, err := user.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := must.Get(user.Lookup("nobody"))(t)
 	uid, uidErr := strconv.ParseUint(account.Uid, 10, 32)
 	gid, gidErr := strconv.ParseUint(account.Gid, 10, 32)
 	if uidErr != nil || gidErr != nil {
@@ -167,10 +152,7 @@ func collated(t *testing.T) (dsn string) {
 	name := "collated_" + query[string](t, admin, "SELECT current_database()")
 	do(t, admin, "CREATE DATABASE "+name+" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'")
 	t.Cleanup(func() { do(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(server))(t)
 	u.Path = "/" + name
 	if !query[bool](t, connect(t, u.String()), "SELECT 'a' < 'B'") {
 		t.Fatal("the database has the collation of bytes")
@@ -206,17 +188,12 @@ func TestTheEngineIsAStoreBehindPgbouncerWithAnyCollationAndOnlyTheDocumentedRig
 			tb.Skip("PgBouncer does not survive the players")
 		}
 		dsn := dsns[archives.Add(1)-1]
-		service, err := pgx.ParseConfig(dsn)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		service := must.Get(pgx.ParseConfig(dsn))(tb)
 		role := service.User
 		owner := with(tb, database, "search_path", role)
 		admin := connect(tb, owner)
 		do(tb, admin, "ALTER SCHEMA "+role+" OWNER TO CURRENT_USER")
-		if err := postgres.Prepare(tb.Context(), owner); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, postgres.Prepare(tb.Context(), owner))
 		do(tb, admin, documentedGrants(tb, role, role)...)
 		return open(tb, dsn)
 	})

@@ -21,6 +21,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -280,9 +281,7 @@ func planned(t *testing.T, dsn, format string, sink *plans) *postgres.Store {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -510,9 +509,7 @@ a number of pages, here and with plans that were made while the tables were empt
 			fmt.Fprintf(&page, "\n```sql\n%s\n```\n\n```text\n%s\n```\n", strings.TrimSpace(undent(p.statement)), strings.TrimRight(p.text, "\n"))
 		}
 	}
-	if err := os.WriteFile(path, []byte(page.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(page.String()), 0o644))
 }
 
 // undent removes the indentation of the Go source.

@@ -17,6 +17,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestManyProcessesCanOpenAnEmptyDatabaseAtOnce(t *testing.T) {
@@ -92,10 +93,7 @@ func sendHeader(t *testing.T, method, address, body string) (int, http.Header, s
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequestWithContext(ctx, method, address, strings.NewReader(body)))(t)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, nil, err.Error()
@@ -211,10 +209,7 @@ func TestNoErrorAndNoLogShowsThePassword(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-word"
 	dsn := env.Postgres(t)
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(pgx.ParseConfig(dsn))(t)
 	where := address(t, dsn)
 	proxy := env.NewProxy(t, where)
 	proxy.Refuse(true)

@@ -16,6 +16,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -226,9 +227,7 @@ func TestWhatIsStoredBesideAHeldBlockIsStoredOnce(t *testing.T) {
 	s, err := postgres.OpenWith(t.Context(), dsn, slog.New(slog.DiscardHandler), func(config *pgxpool.Config) {
 		config.ConnConfig.Tracer = &tracer{"SELECT identifier, coalesce(telescope", appear}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	adds := []oda.Append{adding("a", "x", ""), adding("b", "x", "")}
 	for i := range adds {

@@ -10,6 +10,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // If the wait for a synchronous standby is cancelled, PostgreSQL answers the commit
@@ -103,9 +104,7 @@ func commitWaits(t *testing.T, conn, probe *pgx.Conn) (yes bool) {
 	for {
 		select {
 		case err := <-done:
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return yes
 		default:
 			ended := query[int](t, conn, "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
@@ -210,9 +209,7 @@ func TestACallerWhoLeavesBreaksNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	s := open(t, with(t, env.Postgres(t), "pool_max_conns", "1"))
 	for range 10 {
-		if err := s.LeaveWhenAnswered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.LeaveWhenAnswered(t.Context()))
 		if _, err := s.Usage(t.Context()); err != nil {
 			t.Fatalf("somebody else's request: %v", err)
 		}

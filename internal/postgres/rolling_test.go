@@ -13,6 +13,7 @@ import (
 	"oda/internal/test/env"
 	"oda/internal/test/history"
 	"oda/internal/test/load"
+	"oda/internal/test/must"
 )
 
 // Steps of a later program. The first is one beside which older programs can go on.
@@ -24,10 +25,7 @@ var (
 // newer opens an archive with a program that has more steps.
 func newer(t *testing.T, dsn string, steps ...postgres.Step) *postgres.Store {
 	t.Helper()
-	s, err := postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), ignore, steps...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(postgres.OpenNewer(t.Context(), dsn, slog.New(slog.DiscardHandler), ignore, steps...))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -36,9 +34,7 @@ func newer(t *testing.T, dsn string, steps ...postgres.Step) *postgres.Store {
 // archive.
 func leave(t *testing.T, dsn string, s *postgres.Store) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	watch := connect(t, dsn)
 	await(t, "the sessions of the process have ended", patience, func() bool {
 		return query[int](t, watch, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'oda%'") == 0

@@ -16,6 +16,7 @@ import (
 	"oda/internal/engine/migrate"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // countStep is a step of a later program. It adds ten rows, two in each part.
@@ -53,9 +54,7 @@ func ignore(migrate.Status) {}
 func madeArchive(t *testing.T) (dsn string) {
 	t.Helper()
 	dsn = env.Postgres(t)
-	if err := postgres.Prepare(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, postgres.Prepare(t.Context(), dsn))
 	return dsn
 }
 
@@ -79,9 +78,7 @@ func TestASchemaStepContinuesWhereItWasCutOff(t *testing.T) {
 		t.Errorf("a program that does not know the step got %v", err)
 	}
 	var told []migrate.Status
-	if err := <-opening(t.Context(), dsn, slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) }, countStep); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-opening(t.Context(), dsn, slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) }, countStep))
 	if want := (migrate.Status{Number: 2, Last: 2, Name: "count", Done: 4, Total: 10}); told[0] != want {
 		t.Errorf("the step continued from %+v", told[0])
 	}
@@ -113,9 +110,7 @@ func TestTimeoutsDoNotApplyToSchemaSteps(t *testing.T) {
 			AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '1500ms')`)
 	})
 	do(t, locker, "COMMIT")
-	if err := <-opened; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-opened)
 }
 
 func TestAProcessWaitsForAnotherThatChangesTheSchema(t *testing.T) {
@@ -147,9 +142,7 @@ func TestAProcessWaitsForAnotherThatChangesTheSchema(t *testing.T) {
 		t.Errorf("the log says %d times that it waits:\n%s", got, log.String())
 	}
 	do(t, locker, "SELECT pg_advisory_unlock(1868849409)")
-	if err := <-opened; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-opened)
 	if !strings.Contains(log.String(), "name=count") {
 		t.Errorf("the log does not name the step:\n%s", log.String())
 	}
@@ -218,10 +211,7 @@ func TestVerifyAsksForEveryIndex(t *testing.T) {
 
 func TestTheStepsOfANewDatabaseAreToldAsSuch(t *testing.T) {
 	var told []migrate.Status
-	s, err := postgres.Open(t.Context(), env.Postgres(t), slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(postgres.Open(t.Context(), env.Postgres(t), slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) }))(t)
 	defer s.Close()
 	if len(told) == 0 || slices.ContainsFunc(told, func(at migrate.Status) bool { return !at.New }) {
 		t.Errorf("of a new database, this was told: %+v", told)

@@ -14,15 +14,14 @@ import (
 	"oda/internal/engine/audit"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
 func TestTheEngineIsAStore(t *testing.T) {
 	t.Parallel()
 	empty := env.Postgres(t)
-	if err := postgres.Prepare(t.Context(), empty); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, postgres.Prepare(t.Context(), empty))
 	suite.Run(t, func(tb testing.TB) oda.Engine {
 		dsn := env.PostgresCopy(tb, empty)   // making the tables takes longer than most tests
 		if env.InProof() || rand.N(3) == 0 { // it takes longer than most scenarios
@@ -45,10 +44,7 @@ func wantWhole(tb testing.TB, dsn string) {
 // service.
 func documentedGrants(tb testing.TB, schema, role string) []string {
 	tb.Helper()
-	page, err := os.ReadFile("../../docs/postgres.md")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/postgres.md"))(tb)
 	var grants []string
 	for line := range strings.Lines(string(page)) {
 		if strings.HasPrefix(line, "GRANT ") && strings.Contains(line, " TO oda_service;") {

@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // With channel binding, the server proves during the check of the password that
@@ -22,22 +23,14 @@ func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
 	for name, text := range map[string][]byte{"server.crt": certificate, "server.key": key} {
 		writeFor(t, cluster.DataDir, name, text)
 	}
-	hba, err := os.ReadFile(filepath.Join(cluster.DataDir, "pg_hba.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hba := must.Get(os.ReadFile(filepath.Join(cluster.DataDir, "pg_hba.conf")))(t)
 	writeFor(t, cluster.DataDir, "pg_hba.conf", append([]byte("hostssl all archive 127.0.0.1/32 scram-sha-256\n"), hba...))
 	root := filepath.Join(t.TempDir(), "root.crt")
-	if err := os.WriteFile(root, certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(root, certificate, 0o600))
 	admin := connect(t, cluster.DSN("postgres"))
 	do(t, admin, "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
 		"CREATE ROLE archive LOGIN PASSWORD 'secret'", "CREATE DATABASE archive OWNER archive")
-	u, err := url.Parse(with(t, cluster.DSN("archive"), "sslmode", "verify-full", "sslrootcert", root, "channel_binding", "require"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(with(t, cluster.DSN("archive"), "sslmode", "verify-full", "sslrootcert", root, "channel_binding", "require")))(t)
 	u.User = url.UserPassword("archive", "secret")
 	await(t, "the server has TLS", patience, func() bool { return query[string](t, connect(t, cluster.DSN("archive")), "SHOW ssl") == "on" })
 
@@ -71,13 +64,8 @@ func TestTheArchiveUsesTLSWithChannelBinding(t *testing.T) {
 // writeFor writes a file that only the owner of its directory may read.
 func writeFor(t *testing.T, dir, name string, text []byte) {
 	t.Helper()
-	info, err := os.Stat(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(dir))(t)
 	owner := info.Sys().(*syscall.Stat_t)
 	path := filepath.Join(dir, name)
-	if err := errors.Join(os.WriteFile(path, text, 0o600), os.Chown(path, int(owner.Uid), int(owner.Gid))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(path, text, 0o600), os.Chown(path, int(owner.Uid), int(owner.Gid))))
 }

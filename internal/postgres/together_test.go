@@ -11,6 +11,7 @@ import (
 	"oda"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -133,10 +134,7 @@ func TestUpdatesInOneStatement(t *testing.T) {
 		next(t, block("other telescope"), stored["other telescope"], `"telescope":"ska_low"`),
 		next(t, block("missing"), stored["no list"]),
 	}
-	entities, err := s.UpdateTogether(t.Context(), puts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entities := must.Get(s.UpdateTogether(t.Context(), puts))(t)
 	for i, e := range entities {
 		id := puts[i].ID
 		if (e != nil) != (i < 4) {

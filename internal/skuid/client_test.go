@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 func TestTheClientAsksForTheTypeOfTheKind(t *testing.T) {
@@ -44,10 +45,7 @@ func TestTheClientAsksForTheTypeOfTheKind(t *testing.T) {
 			}))
 			defer server.Close()
 			client := newClient(t, strings.ReplaceAll(c.address, "%s", server.Listener.Addr().String()), c.types)
-			id, err := client.Mint(context.Background(), c.kind)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(client.Mint(context.Background(), c.kind))(t)
 			if want := c.path[strings.LastIndex(c.path, "/")+1:] + "-1"; asked != c.path || id != want {
 				t.Errorf("asked %s and got %s, want %s and %s", asked, id, c.path, want)
 			}
@@ -261,9 +259,7 @@ func TestOneConnectionServesManyCalls(t *testing.T) {
 	defer server.Close()
 	client := newClient(t, server.URL, nil)
 	for range 50 {
-		if _, err := client.Mint(context.Background(), oda.SBDefinition); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Mint(context.Background(), oda.SBDefinition))(t)
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections were made", n)
@@ -339,10 +335,7 @@ func FuzzAnswer(f *testing.F) {
 
 func newClient(t *testing.T, address string, types map[oda.Kind]string) *Client {
 	t.Helper()
-	client, err := NewClient(address, types)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(NewClient(address, types))(t)
 	t.Cleanup(client.Close)
 	return client
 }

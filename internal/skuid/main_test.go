@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"oda/internal/test/must"
 )
 
 // childVariable turns the test binary into an identifier service.
@@ -70,9 +72,7 @@ func startProcess(t *testing.T, c child) *process {
 		c.Listen = "127.0.0.1:0"
 	}
 	cmd, stdout := childCommand(t, c)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	line, err := stdout.ReadString('\n')
 	if err != nil {
 		cmd.Wait()
@@ -85,23 +85,14 @@ func startProcess(t *testing.T, c child) *process {
 
 func childCommand(t *testing.T, c child) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(c))(t)
+	self := must.Get(os.Executable())(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	cmd.Stderr = new(strings.Builder)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdout := must.Get(cmd.StdoutPipe())(t)
 	return cmd, bufio.NewReader(stdout)
 }
 

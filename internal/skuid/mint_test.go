@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 func TestNumbersAreWrittenInCrockfordBase32WithoutPadding(t *testing.T) {
@@ -45,10 +46,7 @@ func TestAnIdentifierSaysItsKindTimeAndGenerator(t *testing.T) {
 	for _, number := range []uint16{0, 1, 512, 1023} {
 		g := newGenerator(t, number, withClock(func() time.Time { return now }))
 		for _, kind := range oda.Kinds {
-			id, err := g.Mint(context.Background(), kind)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(g.Mint(context.Background(), kind))(t)
 			prefix, at, generator, _ := parse(t, id)
 			if prefix != kind.Prefix() || !at.Equal(now) || generator != uint64(number) {
 				t.Errorf("%s of generator %d: %q says %s, %s, %d", kind, number, id, prefix, at, generator)
@@ -202,9 +200,7 @@ func TestGeneratorsWithDifferentNumbersNeverClash(t *testing.T) {
 func TestAClosedGeneratorDoesNotMint(t *testing.T) {
 	g := newGenerator(t, 0)
 	for range 2 {
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Close())
 	}
 	if id, err := g.Next("sbd"); err == nil {
 		t.Errorf("got %q", id)
@@ -225,10 +221,7 @@ func BenchmarkMint(b *testing.B) {
 
 func newGenerator(t *testing.T, number uint16, options ...func(*Generator)) *Generator {
 	t.Helper()
-	g, err := NewGenerator(number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(NewGenerator(number))(t)
 	for _, option := range options {
 		option(g)
 	}
@@ -241,9 +234,6 @@ func withClock(clock func() time.Time) func(*Generator) {
 
 func next(t *testing.T, g *Generator) uint64 {
 	t.Helper()
-	n, err := g.next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(g.next())(t)
 	return n
 }

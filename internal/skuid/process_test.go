@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 func TestTheClientUnderstandsTheRealService(t *testing.T) {
@@ -21,10 +22,7 @@ func TestTheClientUnderstandsTheRealService(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			client := newClient(t, startProcess(t, c).addr, nil)
 			for _, kind := range oda.Kinds {
-				id, err := client.Mint(context.Background(), kind)
-				if err != nil {
-					t.Fatal(err)
-				}
+				id := must.Get(client.Mint(context.Background(), kind))(t)
 				prefix, at, generator, _ := parse(t, id)
 				if prefix != kind.Prefix() || generator != 7 || time.Since(at).Abs() > time.Minute {
 					t.Errorf("%s: got %s", kind, id)
@@ -48,9 +46,7 @@ func TestMintFailsWhileTheServiceHangs(t *testing.T) {
 	p := startProcess(t, child{})
 	client := newClient(t, p.addr, nil)
 	client.TryTimeout = 100 * time.Millisecond
-	if _, err := client.Mint(context.Background(), oda.SBDefinition); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Mint(context.Background(), oda.SBDefinition))(t)
 	p.signal(t, syscall.SIGSTOP)
 	// The signal takes effect a moment after it is sent.
 	var id string
@@ -75,10 +71,7 @@ func TestTheServiceStopsGracefully(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	p := startProcess(t, child{StateFile: state})
 	client := newClient(t, p.addr, nil)
-	id, err := client.Mint(context.Background(), oda.SBDefinition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(client.Mint(context.Background(), oda.SBDefinition))(t)
 	p.signal(t, syscall.SIGTERM)
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("the service ended with %v: %s", err, p.cmd.Stderr)
@@ -179,7 +172,5 @@ func (s *answerSet) size() int {
 
 func (p *process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Process.Signal(s))
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"oda/internal/test/must"
 )
 
 func TestTheServiceAnswers(t *testing.T) {
@@ -83,10 +85,7 @@ func TestAMintingFailureIsAnsweredWithoutItsCause(t *testing.T) {
 }
 
 func TestAServiceThatCannotStartSaysWhyAndLeavesNoFiles(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	state := filepath.Join(t.TempDir(), "state")
 	for about, c := range map[string]struct {

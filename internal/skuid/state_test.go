@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oda/internal/test/must"
 )
 
 func TestWithAStateNoIdentifierIsRepeatedAfterARestart(t *testing.T) {
@@ -111,15 +113,11 @@ func TestAStateThatCannotBeWrittenStopsMinting(t *testing.T) {
 	path := filepath.Join(dir, "state")
 	g := openGenerator(t, path, 7)
 	// A directory with the name of the new file prevents the write.
-	if err := os.Mkdir(path+".tmp", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(path+".tmp", 0o755))
 	if id, err := g.Next("sbd"); err == nil || !strings.Contains(err.Error(), "state file") {
 		t.Fatalf("got %q, %v", id, err)
 	}
-	if err := os.Remove(path + ".tmp"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path+".tmp"))
 	if _, err := g.Next("sbd"); err != nil {
 		t.Errorf("after the fault: %v", err)
 	}
@@ -169,9 +167,7 @@ func TestAStateFileCannotBeShared(t *testing.T) {
 	g := openGenerator(t, path, 7)
 	next(t, g)
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(path, link))
 	for _, name := range []string{path, link} {
 		if _, err := OpenState(name); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 			t.Errorf("%s: got %v", filepath.Base(name), err)
@@ -204,9 +200,7 @@ func FuzzStateFile(f *testing.F) {
 		path := filepath.Join(t.TempDir(), "state")
 		s := openState(t, path)
 		defer s.lock.Close()
-		if err := s.write(until); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.write(until))
 		if again := readFile(t, path); again != text {
 			t.Errorf("%q was read, and written as %q", text, again)
 		}
@@ -220,52 +214,37 @@ func openGenerator(t *testing.T, path string, clock int64) *Generator {
 
 func openState(t *testing.T, path string) *State {
 	t.Helper()
-	s, err := OpenState(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(OpenState(path))(t)
 	return s
 }
 
 func stop(t *testing.T, g *Generator) {
 	t.Helper()
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Close())
 }
 
 // crash leaves everything as the end of a process does: the lock is gone, and
 // nothing is cleaned up.
 func crash(t *testing.T, g *Generator) {
 	t.Helper()
-	if err := g.state.lock.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.state.lock.Close())
 }
 
 func reservation(t *testing.T, path string) int64 {
 	t.Helper()
-	until, err := readState(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	until := must.Get(readState(path))(t)
 	return until
 }
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func withState(s *State) func(*Generator) { return func(g *Generator) { g.keep(s) } }

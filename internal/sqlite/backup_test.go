@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/internal/backup"
+	"oda/internal/test/must"
 )
 
 // madeFrom restores a backup and returns the path of the archive, which is whole.
@@ -71,9 +72,7 @@ func TestABackupShowsOneMomentWhileOthersWrite(t *testing.T) {
 			}
 		}
 	}}
-	if err := s.Backup(t.Context(), r, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Backup(t.Context(), r, "test"))
 	if log.note(wholeLog); log.salts == begin {
 		t.Error("the write-ahead log has not started again, so this test shows little")
 	}
@@ -123,9 +122,7 @@ func TestABackupLeavesOutWhatWasRolledBack(t *testing.T) {
 		}
 		mustPut(t, s, put(t, "b", `{"note":"later"}`, 2))
 	}}
-	if err := s.Backup(t.Context(), r, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Backup(t.Context(), r, "test"))
 	copied := open(t, madeFrom(t, r.Bytes()))
 	for _, id := range []string{"a", "b"} {
 		if _, err := copied.Get(t.Context(), block(id)); err != nil {
@@ -152,9 +149,7 @@ func TestABackupThatIsNotReceivedEnds(t *testing.T) {
 			t.Errorf("a second backup at the same time gives %v", err)
 		}
 	}}
-	if err := s.Backup(t.Context(), during, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Backup(t.Context(), during, "test"))
 	madeFrom(t, during.Bytes())
 	ctx, cancel := context.WithCancel(t.Context())
 	err := s.Backup(ctx, &receiving{before: func(int) { cancel() }}, "test")
@@ -170,13 +165,8 @@ func TestABackupOfAFileHasItsLog(t *testing.T) {
 	mustPut(t, s, put(t, "a", `{"note":"kept"}`, 1))
 	path := filepath.Join(t.TempDir(), "killed.db")
 	for _, suffix := range []string{"", "-wal"} {
-		content, err := os.ReadFile(s.file.path + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path+suffix, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(s.file.path + suffix))(t)
+		must.Do(t, os.WriteFile(path+suffix, content, 0o600))
 	}
 	var out bytes.Buffer
 	if end, err := BackupFile(t.Context(), path, &out, "test"); err != nil || end.Position != 1 {
@@ -195,9 +185,7 @@ func TestARestoreReplacesNothingAndLeavesNothingHalf(t *testing.T) {
 	s := fresh(t)
 	mustPut(t, s, put(t, "a", `{"note":"kept"}`, 1))
 	var out bytes.Buffer
-	if err := s.Backup(t.Context(), &out, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Backup(t.Context(), &out, "test"))
 	restore := func(path string, content []byte) error {
 		_, _, err := Restore(bytes.NewReader(content), path, func(int64, int64) {})
 		return err
@@ -217,16 +205,10 @@ func TestARestoreReplacesNothingAndLeavesNothingHalf(t *testing.T) {
 			t.Errorf("a backup that is %s leaves something: %v", name, err)
 		}
 	}
-	if err := os.Mkdir(folder, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(folder, 0o750))
 	// As a restore that was killed leaves it.
-	if err := os.WriteFile(path+".restoring", bytes.Repeat([]byte("half"), 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := restore(path, out.Bytes()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path+".restoring", bytes.Repeat([]byte("half"), 1<<20), 0o600))
+	must.Do(t, restore(path, out.Bytes()))
 	wantWhole(t, path)
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 		t.Errorf("the folder has %v, %v", entries, err)
@@ -236,9 +218,7 @@ func TestARestoreReplacesNothingAndLeavesNothingHalf(t *testing.T) {
 	}
 	// As somebody leaves it who wants another file to be overwritten.
 	precious, linked := filepath.Join(folder, "precious"), filepath.Join(folder, "linked.db")
-	if err := errors.Join(os.WriteFile(precious, []byte("precious"), 0o600), os.Symlink(precious, linked+".restoring"), restore(linked, out.Bytes())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(precious, []byte("precious"), 0o600), os.Symlink(precious, linked+".restoring"), restore(linked, out.Bytes())))
 	if content, err := os.ReadFile(precious); err != nil || string(content) != "precious" {
 		t.Errorf("a restore has written through a link: %.20q (%v)", content, err)
 	}

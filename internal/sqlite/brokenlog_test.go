@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oda/internal/engine/audit"
+	"oda/internal/test/must"
 )
 
 // unstopped returns an archive as a process leaves it that is killed after so many stores,
@@ -19,14 +20,7 @@ func unstopped(t *testing.T, stores int) (database, log []byte) {
 	for i := range stores {
 		mustPut(t, s, put(t, fmt.Sprintf("eb-%d", i), `{"name":"`+strings.Repeat("x", 3000)+`"}`, 0))
 	}
-	database, err := os.ReadFile(s.file.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if log, err = os.ReadFile(s.file.path + "-wal"); err != nil {
-		t.Fatal(err)
-	}
-	return database, log
+	return must.Get(os.ReadFile(s.file.path))(t), must.Get(os.ReadFile(s.file.path + "-wal"))(t)
 }
 
 // laid puts an archive into a folder of its own.
@@ -34,9 +28,7 @@ func laid(t *testing.T, database, log []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "archive.db")
 	for name, content := range map[string][]byte{path: database, path + "-wal": log} {
-		if err := os.WriteFile(name, content, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, content, 0o640))
 	}
 	return path
 }
@@ -66,9 +58,7 @@ func TestADamagedLogIsNotTakenForAShortOne(t *testing.T) {
 			}
 			// What the sentence says helps.
 			broken := checkLog(path).(*brokenLog)
-			if err := os.Truncate(path+"-wal", broken.at); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Truncate(path+"-wal", broken.at))
 			if err := open(t, path).Close(); err != nil {
 				t.Error(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/test/proof"
 	"oda/internal/test/suite"
 )
@@ -17,9 +18,7 @@ import (
 func rendered(t *testing.T, id string, length int) *oda.Entity {
 	t.Helper()
 	e := &oda.Entity{Ref: block(id), Body: oda.Body{Text: []byte(strings.Repeat("x", length))}}
-	if err := e.Render(1 << 20); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Render(1<<20))
 	return e
 }
 
@@ -77,23 +76,12 @@ func TestASlowReaderDoesNotBringAnOldStateBack(t *testing.T) {
 	s := fresh(t)
 	first := mustPut(t, s, put(t, "b", `{}`, 1))
 	_, early := s.cache.get(block("b"))
-	r, err := s.read(ctx, block("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := s.entity(ctx, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := old.Render(1 << 20); err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(s.read(ctx, block("b")))(t)
+	old := must.Get(s.entity(ctx, r))(t)
+	must.Do(t, old.Render(1<<20))
 	second := mustPut(t, s, put(t, "b", nextText(first), 2))
 	s.cache.put(old, early)
-	got, err := s.Get(ctx, block("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(s.Get(ctx, block("b")))(t)
 	if got.Metadata != second.Metadata {
 		t.Errorf("got %+v, want %+v", got.Metadata, second.Metadata)
 	}
@@ -202,10 +190,7 @@ func TestAReadIsNeverOlderThanAnAcknowledgedWrite(t *testing.T) {
 	}
 	group.Wait()
 	for b := range blocks {
-		e, err := s.Get(ctx, block(fmt.Sprintf("b%d", b)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(s.Get(ctx, block(fmt.Sprintf("b%d", b))))(t)
 		if int64(e.Metadata.LastModifiedOn) != told[b].Load() {
 			t.Errorf("in the end: %+v", e.Metadata)
 		}

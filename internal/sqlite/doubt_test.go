@@ -16,6 +16,7 @@ import (
 
 	"oda"
 	"oda/internal/test/disk"
+	"oda/internal/test/must"
 )
 
 // inDoubt reports whether an answer leaves the outcome of a write open. Otherwise it
@@ -75,9 +76,7 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 	d := disk.Watch(t, path)
 	s := open(t, path)
 	mustPut(t, s, put(t, "before", `{}`, 1))
-	if _, err := record(s, "before", `{"request":"first"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(record(s, "before", `{"request":"first"}`))(t)
 	const forever = 1 << 30
 	d.Refuse(forever)
 	_, err := s.Put(t.Context(), []oda.Put{put(t, "doubtful", `{}`, 1)})
@@ -126,9 +125,7 @@ func TestAnAnswerClaimsNoMoreThanIsKnownWhileTheDiskFails(t *testing.T) {
 	if err != nil || counts[oda.ExecutionBlock] != 2 {
 		t.Errorf("there are %v, %v", counts, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	holds(t, path, acknowledged, []string{"doubtful", "refused"})
 }
 
@@ -241,9 +238,7 @@ func TestALogThatIsOnlyInMemoryIsWrittenToDisk(t *testing.T) {
 	}
 	f.refuses = false
 	before := bytes.Clone(f.memory)
-	if err := rewrite(f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rewrite(f))
 	if !bytes.Equal(f.memory, before) || !bytes.Equal(f.disk, f.memory) {
 		t.Error("what is on disk is not what is read")
 	}
@@ -258,18 +253,10 @@ func TestAStartRewritesTheLogThatItFinds(t *testing.T) {
 	mustPut(t, s, put(t, "b", `{}`, 1))
 	crashed := disk.AfterKill(t, path)
 	long := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(crashed+"-wal", long, long); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(t.Context(), crashed, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(crashed+"-wal", long, long))
+	again := must.Get(Open(t.Context(), crashed, slog.New(slog.DiscardHandler)))(t)
 	defer again.Close()
-	info, err := os.Stat(crashed + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(crashed + "-wal"))(t)
 	if info.ModTime().Equal(long) {
 		t.Error("what the crash left was not rewritten")
 	}

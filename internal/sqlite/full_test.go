@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/internal/test/disk"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -38,9 +39,7 @@ func TestTheArchiveSurvivesAFullDisk(t *testing.T) {
 	ctx := context.Background()
 	dir := smallDisk(t, 6<<20)
 	ballast := filepath.Join(dir, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ballast, make([]byte, 2<<20), 0o600))
 	path := filepath.Join(dir, "archive.db")
 	s := open(t, path)
 	mustPut(t, s, put(t, "night", `{}`, 1))
@@ -76,10 +75,7 @@ func TestTheArchiveSurvivesAFullDisk(t *testing.T) {
 				t.Fatalf("%s was refused: %v", id, err)
 			}
 		}
-		night, err := s.Get(ctx, block("night"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		night := must.Get(s.Get(ctx, block("night")))(t)
 		if got := strings.Count(suite.Render(t, night), `"request":`); got != records {
 			t.Fatalf("%d records were acknowledged, but %d are stored", records, got)
 		}
@@ -106,9 +102,7 @@ func TestTheArchiveSurvivesAFullDisk(t *testing.T) {
 		t.Errorf("the archive is ready, or gives no reason: %v", err)
 	}
 
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(ballast))
 	for deadline := time.Now().Add(30 * time.Second); s.Ping(ctx) != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the engine does not notice that there is room again")
@@ -120,9 +114,7 @@ func TestTheArchiveSurvivesAFullDisk(t *testing.T) {
 		}
 	}
 	check()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	s = open(t, path)
 	check()
 }
@@ -133,23 +125,15 @@ func TestADiskWithLittleRoomCountsAsFull(t *testing.T) {
 	dir := smallDisk(t, 8<<20)
 	s := open(t, filepath.Join(dir, "archive.db"))
 	mustPut(t, s, put(t, "night", `{}`, 1))
-	if err := s.tryWrite(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.tryWrite(t.Context()))
 	var room syscall.Statfs_t
-	if err := syscall.Statfs(dir, &room); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Statfs(dir, &room))
 	ballast := filepath.Join(dir, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, int64(room.Bavail)*room.Bsize-256<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ballast, make([]byte, int64(room.Bavail)*room.Bsize-256<<10), 0o600))
 	if err := s.tryWrite(t.Context()); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("with 256 KiB left: %v", err)
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(ballast))
 	if err := s.tryWrite(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // While another program has locked the file, the archive can be read and is not ready.
@@ -17,15 +18,10 @@ func TestALockedFileIsNotReady(t *testing.T) {
 	s := open(t, path)
 	mustPut(t, s, put(t, "a", `{}`, 1))
 	s.writer.SetBusyTimeout(10 * time.Millisecond)
-	other, err := openConn(path, sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(openConn(path, sqlite.OpenReadWrite))(t)
 	defer other.close()
-	if err := other.exec("BEGIN IMMEDIATE"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Put(t.Context(), []oda.Put{put(t, "b", `{}`, 1)})
+	must.Do(t, other.exec("BEGIN IMMEDIATE"))
+	_, err := s.Put(t.Context(), []oda.Put{put(t, "b", `{}`, 1)})
 	if oda.CodeOf(err) != oda.Unavailable {
 		t.Fatalf("got %v", err)
 	}
@@ -35,9 +31,7 @@ func TestALockedFileIsNotReady(t *testing.T) {
 	if !stored(t, s, "a") {
 		t.Error("the archive cannot be read")
 	}
-	if err := other.exec("ROLLBACK"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.exec("ROLLBACK"))
 	for deadline := time.Now().Add(30 * time.Second); s.Ping(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the file is free again, but the archive is not ready")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -14,10 +15,7 @@ func TestAPastStateIsFoundInMemory(t *testing.T) {
 	const second = 1_000_000
 	ref := oda.Ref{Kind: oda.SBDefinition, ID: "sbd-1"}
 	store := func(n int64, text string) string {
-		entities, err := s.Put(t.Context(), []oda.Put{suite.Put(suite.Document(t, ref.Kind, text), ref.ID, "anna", oda.Instant(n*second))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		entities := must.Get(s.Put(t.Context(), []oda.Put{suite.Put(suite.Document(t, ref.Kind, text), ref.ID, "anna", oda.Instant(n*second))}))(t)
 		return suite.Render(t, entities[0])
 	}
 	texts := []string{store(1, `{}`)}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // A file that is no longer where the next start looks for it takes no more writes: they would
@@ -23,17 +24,10 @@ func TestAFileThatIsNotInItsPlaceTakesNoWrites(t *testing.T) {
 				s := open(t, path)
 				mustPut(t, s, put(t, "a", `{}`, 1))
 				away := path + ".away"
-				if err := os.Rename(path+suffix, away); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(path+suffix, away))
 				if replaced {
-					content, err := os.ReadFile(away)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(path+suffix, content, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					content := must.Get(os.ReadFile(away))(t)
+					must.Do(t, os.WriteFile(path+suffix, content, 0o600))
 				}
 				if err := s.Ping(t.Context()); oda.CodeOf(err) != oda.Unavailable || !strings.Contains(err.Error(), "moved, removed or replaced") {
 					t.Errorf("the archive is ready, or gives no reason: %v", err)
@@ -51,9 +45,7 @@ func TestAFileThatIsNotInItsPlaceTakesNoWrites(t *testing.T) {
 						t.Errorf("what is stored cannot be backed up: %v", err)
 					}
 				}
-				if err := os.Rename(away, path+suffix); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(away, path+suffix))
 				for deadline := time.Now().Add(30 * time.Second); s.Ping(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Fatal("the file is back, but the archive is not ready")

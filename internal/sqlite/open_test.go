@@ -19,6 +19,7 @@ import (
 
 	"oda"
 	"oda/internal/test/disk"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -36,18 +37,13 @@ func tryOpen(t *testing.T, path string) error {
 // script runs SQL on a file that no engine has open.
 func script(t *testing.T, path, text string) {
 	t.Helper()
-	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate))(t)
 	defer func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := sqlitex.ExecuteScript(c, text, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sqlitex.ExecuteScript(c, text, nil))
 }
 
 // made makes an archive that is not empty and closes it.
@@ -55,24 +51,15 @@ func made(t *testing.T, path string) {
 	t.Helper()
 	s := open(t, path)
 	mustPut(t, s, put(t, "b", `{"request_responses":[{"request":"one"}]}`, 1000))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 }
 
 // overwrite damages a part of a file.
 func overwrite(t *testing.T, path string, at int64, length int) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt(bytes.Repeat([]byte{'x'}, length), at); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	must.Get(f.WriteAt(bytes.Repeat([]byte{'x'}, length), at))(t)
+	must.Do(t, f.Close())
 }
 
 func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
@@ -113,9 +100,7 @@ func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 			return path
 		}, "its texts are in UTF-16le, so oda has not made it; restore it from a backup that oda made"},
 		"it is a text": {func(t *testing.T, path string) string {
-			if err := os.WriteFile(path, []byte("dear diary,\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte("dear diary,\n"), 0o600))
 			return path
 		}, "not an archive of oda"},
 		"its beginning is damaged": {func(t *testing.T, path string) string {
@@ -124,27 +109,19 @@ func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 			return path
 		}, "not an archive of oda"},
 		"its directory is a file": {func(t *testing.T, path string) string {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, nil, 0o600))
 			return filepath.Join(path, "archive.db")
 		}, "not a directory"},
 		"it is a directory": {func(t *testing.T, path string) string {
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(path, 0o700))
 			return path
 		}, "it is a directory; name a file in it with --db, such as "},
 		"it is a pipe": {func(t *testing.T, path string) string {
-			if err := syscall.Mkfifo(path, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mkfifo(path, 0o600))
 			return path
 		}, "it is not a regular file"},
 		"it is empty": {func(t *testing.T, path string) string {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, nil, 0o600))
 			return path
 		}, "the file is empty, and oda never leaves one empty; if it was an archive, restore it from a backup, else remove it"},
 		"it is an empty database": {func(t *testing.T, path string) string {
@@ -152,21 +129,15 @@ func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 			return path
 		}, "not an archive of oda"},
 		"it is a link to nothing": {func(t *testing.T, path string) string {
-			if err := os.Symlink("/nowhere/archive.db", path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink("/nowhere/archive.db", path))
 			return path
 		}, "it is a symbolic link to /nowhere/archive.db, which does not exist"},
 		"it is a link that leads back to itself": {func(t *testing.T, path string) string {
-			if err := os.Symlink(filepath.Base(path), path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(filepath.Base(path), path))
 			return path
 		}, "it is a symbolic link that leads back to itself; name the file itself with --db"},
 		"it is gone, and its log is not": {func(t *testing.T, path string) string {
-			if err := os.WriteFile(path+"-wal", []byte("what was answered last"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path+"-wal", []byte("what was answered last"), 0o600))
 			return path
 		}, "its write-ahead log archive.db-wal does; restore the file it belongs to"},
 		"a page in the middle is damaged": {func(t *testing.T, path string) string {
@@ -178,9 +149,7 @@ func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 			if os.Getuid() == 0 {
 				t.Skip("root may write everywhere")
 			}
-			if err := os.Chmod(filepath.Dir(path), 0o500); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(filepath.Dir(path), 0o500))
 			return path
 		}, "permission denied"},
 		"its log was cut off": {func(t *testing.T, path string) string {
@@ -217,15 +186,9 @@ func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 func TestARefusedFileIsLeftAsItWas(t *testing.T) {
 	path := archivePath(t)
 	script(t, path, "CREATE TABLE photos (name TEXT); INSERT INTO photos VALUES ('sunset')")
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(path))(t)
 	tryOpen(t, path)
-	after, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(os.ReadFile(path))(t)
 	if !bytes.Equal(before, after) {
 		t.Error("the database of another program was changed")
 	}
@@ -247,14 +210,9 @@ func TestAClosedArchiveCanBeOpenedAgain(t *testing.T) {
 	s := open(t, path)
 	tryOpen(t, path)
 	// A process that is being started has the descriptors of this one for a moment.
-	shared, err := syscall.Dup(int(s.file.self.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(syscall.Dup(int(s.file.self.Fd())))(t)
 	defer syscall.Close(shared)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	open(t, path)
 }
 
@@ -264,17 +222,9 @@ func TestTheNextStartFinishesAFirstStartThatWasCutOff(t *testing.T) {
 	path := archivePath(t)
 	s := open(t, path)
 	// The log is not checkpointed before it is long, so it has every commit.
-	wal, err := os.ReadFile(path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	wal := must.Get(os.ReadFile(path + "-wal"))(t)
+	file := must.Get(os.ReadFile(path))(t)
+	must.Do(t, s.Close())
 	left := []map[string][]byte{
 		{".new": {}},
 		{".new": file[:100], ".new-wal": wal[:50], ".new-shm": {}},
@@ -291,18 +241,14 @@ func TestTheNextStartFinishesAFirstStartThatWasCutOff(t *testing.T) {
 	for i, files := range left {
 		path := archivePath(t)
 		for suffix, content := range files {
-			if err := os.WriteFile(path+suffix, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path+suffix, content, 0o600))
 		}
 		s, err := Open(context.Background(), path, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatalf("cut off at %d: %v", i, err)
 		}
 		mustPut(t, s, put(t, "b", `{}`, 1))
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		if there, err := filepath.Glob(path + "*"); err != nil || !slices.Equal(there, []string{path}) {
 			t.Errorf("cut off at %d: there are %v, %v", i, there, err)
 		}
@@ -317,23 +263,13 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 	for _, kind := range oda.Kinds {
 		for i := range 3 {
 			d := suite.Document(t, kind, fmt.Sprintf(`{"n": %d}`, i))
-			if _, err := s.Put(ctx, []oda.Put{suite.Put(d, fmt.Sprintf("e%d", i), "anna", oda.Instant(i))}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Put(ctx, []oda.Put{suite.Put(d, fmt.Sprintf("e%d", i), "anna", oda.Instant(i))}))(t)
 		}
 	}
-	if _, err := s.Create(ctx, put(t, "created", `{"request_responses":[]}`, 5), key); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Create(ctx, put(t, "created", `{"request_responses":[]}`, 5), key))(t)
 	records := []oda.NewRecord{{Key: "key", Text: []byte(`{"request":"one"}`)}}
-	first, err := s.Append(ctx, oda.Append{Block: "created", By: "bob", At: 9, Records: records})
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := s.Get(ctx, block("created"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(s.Append(ctx, oda.Append{Block: "created", By: "bob", At: 9, Records: records}))(t)
+	read := must.Get(s.Get(ctx, block("created")))(t)
 	mustPut(t, s, put(t, "created", suite.Render(t, read), 10))
 
 	look := func(s *Store) (all []string) {
@@ -346,25 +282,15 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 				all = append(all, fmt.Sprintf("%d %s", at, suite.Render(t, e)))
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
-		counts, err := s.Counts(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		created, err := s.Created(ctx, oda.ExecutionBlock, *key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		counts := must.Get(s.Counts(ctx))(t)
+		created := must.Get(s.Created(ctx, oda.ExecutionBlock, *key))(t)
 		return append(all, fmt.Sprint(counts), suite.Render(t, created))
 	}
 	before := look(s)
 	for range 2 {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		s = open(t, path)
 		if diff := cmp.Diff(before, look(s)); diff != "" {
 			t.Fatalf("the archive has changed:\n%s", diff)
@@ -395,9 +321,7 @@ func TestStartingReadsLittleOfALargeArchive(t *testing.T) {
 			UPDATE state SET last_position = (SELECT max(position) FROM versions), sbdefinitions = %d, indexed_entity = (SELECT max(entity) FROM heads)`, entities, entities))
 		d := disk.Watch(t, path)
 		s := open(t, path)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		return d.PagesRead()
 	}
 	const deeper = 8 // pages

@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/internal/engine"
+	"oda/internal/test/must"
 )
 
 func TestRunsAndSlotsSurvivePacking(t *testing.T) {
@@ -69,9 +70,7 @@ func TestDamagedRunsAreRefused(t *testing.T) {
 
 func TestDamagedSlotsAreRefused(t *testing.T) {
 	good := encodeSlots([]oda.Slot{{Offset: 3, Value: oda.SlotVersion}, {Offset: 300, Value: oda.SlotRecords}})
-	if _, err := decodeSlots(good, 300); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(decodeSlots(good, 300))(t)
 	for name, packed := range map[string][]byte{
 		"cut short":         good[:len(good)-1],
 		"cut in two":        good[:3],

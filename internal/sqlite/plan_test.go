@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -18,17 +19,10 @@ func work(t *testing.T, s *Store) {
 	ctx := context.Background()
 	key := &oda.Key{Value: "key"}
 	for range 2 { // the second time the keys are known
-		if _, err := s.Create(ctx, put(t, "b", `{"request_responses":[{"request":"one"}]}`, 1), key); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Append(ctx, oda.Append{Block: "b", By: "anna", At: 2, Records: []oda.NewRecord{{Key: "key", Text: []byte(`{"request":"two"}`)}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Create(ctx, put(t, "b", `{"request_responses":[{"request":"one"}]}`, 1), key))(t)
+		must.Get(s.Append(ctx, oda.Append{Block: "b", By: "anna", At: 2, Records: []oda.NewRecord{{Key: "key", Text: []byte(`{"request":"two"}`)}}}))(t)
 	}
-	e, err := s.Get(ctx, block("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(s.Get(ctx, block("b")))(t)
 	definition := several(t, s, 1, "a")[0]
 	awaitIndexed(t, s)
 	text := `{"metadata":` + string(definition.Metadata.AppendJSON(nil)) + `,"name":"b"}`
@@ -44,15 +38,9 @@ func work(t *testing.T, s *Store) {
 		awaitIndexed(t, s)
 	}
 	mustKeep(t, s, "b", mustPut(t, s, put(t, "b", suite.Render(t, e), 3)))
-	if _, err := s.Version(ctx, block("b"), 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.AsOf(ctx, block("b"), 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Versions(ctx, block("b"), math.MaxInt64, 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Version(ctx, block("b"), 1))(t)
+	must.Get(s.AsOf(ctx, block("b"), 1))(t)
+	must.Get(s.Versions(ctx, block("b"), math.MaxInt64, 10))(t)
 	for _, q := range []oda.Query{
 		{Order: oda.ByCreation},
 		{Order: oda.ByModification},
@@ -88,9 +76,7 @@ func work(t *testing.T, s *Store) {
 	if changes, _, err := s.Changes(ctx, 0, 100); err != nil || len(changes) == 0 {
 		t.Fatalf("%d changes, %v", len(changes), err)
 	}
-	if err := s.Ping(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ping(ctx))
 }
 
 // walks returns walks of every form, with and without bodies.
@@ -145,9 +131,7 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 	ctx := context.Background()
 	onWriter := func(run func(c *conn) error) {
 		t.Helper()
-		if err := s.submit(ctx, 0, func(tx *txn) error { return run(tx.conn) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.submit(ctx, 0, func(tx *txn) error { return run(tx.conn) }))
 	}
 	onWriter(func(c *conn) error {
 		for query := range c.statements {
@@ -165,15 +149,10 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 	onWriter(gather)
 	for _, p := range []*pool{&s.readers, &s.listers} {
 		for range p.size { // the pool hands them out in turn
-			c, err := p.take(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = gather(c)
+			c := must.Get(p.take(ctx))(t)
+			err := gather(c)
 			p.give(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 	}
 	for query, steps := range all {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"oda/internal/test/must"
 )
 
 func TestAPoolThatCouldNotBeFilledClosesAtOnce(t *testing.T) {
@@ -49,10 +51,7 @@ func TestAReadStopsWaitingForAConnectionWhenItsCallerLeaves(t *testing.T) {
 
 func TestClosingWaitsForARunningRead(t *testing.T) {
 	s := fresh(t)
-	c, err := s.readers.take(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.readers.take(context.Background()))(t)
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
 	select {
@@ -72,13 +71,10 @@ func TestClosingWaitsForARunningRead(t *testing.T) {
 // A listing of a million identifiers reads tens of megabytes of an index once.
 func TestListingsHaveASmallCache(t *testing.T) {
 	s := fresh(t)
-	c, err := s.listers.take(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.listers.take(t.Context()))(t)
 	defer s.listers.give(c)
 	var kib int64
-	err = c.query("PRAGMA cache_size", func(stmt *sqlite.Stmt) error {
+	err := c.query("PRAGMA cache_size", func(stmt *sqlite.Stmt) error {
 		kib = -stmt.ColumnInt64(0)
 		return nil
 	})

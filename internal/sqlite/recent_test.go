@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // A follower cannot tell whether changes come from memory or from the tables.
@@ -37,10 +38,7 @@ func TestRecentChangesAreThoseOfTheTables(t *testing.T) {
 		})
 	}
 	writing.Wait()
-	end, err := s.End(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(s.End(t.Context()))(t)
 	for after := range end {
 		for _, limit := range []int{1, 2, 1000} {
 			read, _, err := s.readChanges(t.Context(), after, end, limit)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"oda/internal/engine/migrate"
+	"oda/internal/test/must"
 )
 
 // countingStep returns a step in Go that adds ten rows, two in each part. It calls a
@@ -42,13 +43,8 @@ func TestAStepInGoContinuesWhereItWasCutOff(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "archive.db")
 	s := open(t, path)
 	mustPut(t, s, put(t, "kept", `{}`, 1))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	steps, err := schemaSteps()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
+	steps := must.Get(schemaSteps())(t)
 	next := len(steps) + 1
 
 	var parts []int
@@ -70,10 +66,8 @@ func TestAStepInGoContinuesWhereItWasCutOff(t *testing.T) {
 
 	var told []migrate.Status
 	goOn := append(steps, countingStep(next, func(at int) error { parts = append(parts, at); return nil }))
-	s, err = openWith(t.Context(), path, slog.New(slog.DiscardHandler), goOn, func(at migrate.Status) { told = append(told, at) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, err := openWith(t.Context(), path, slog.New(slog.DiscardHandler), goOn, func(at migrate.Status) { told = append(told, at) })
+	must.Do(t, err)
 	if got := fmt.Sprint(parts); got != "[2 4 6 8 10]" {
 		t.Errorf("the parts end at %s", got)
 	}
@@ -89,17 +83,11 @@ func TestAStepInGoContinuesWhereItWasCutOff(t *testing.T) {
 	if _, err := s.Get(t.Context(), block("kept")); err != nil {
 		t.Error(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	// Nothing is left to do, and the steps have left nothing behind.
 	s, err = openWith(t.Context(), path, slog.New(slog.DiscardHandler), goOn, func(at migrate.Status) { t.Errorf("told of %v", at) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, s.Close())
 	if !strings.Contains(log.String(), "schema step") {
 		t.Errorf("the log does not mention the step: %s", log.String())
 	}
@@ -107,14 +95,11 @@ func TestAStepInGoContinuesWhereItWasCutOff(t *testing.T) {
 
 func TestAStepEndsWhenTheServerIsStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "archive.db")
-	steps, err := schemaSteps()
-	if err != nil {
-		t.Fatal(err)
-	}
+	steps := must.Get(schemaSteps())(t)
 	ctx, stop := context.WithCancel(t.Context())
 	endless := step{Number: len(steps) + 1, Name: "endless", SQL: `CREATE TABLE numbers AS
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0`}
-	_, err = openWith(ctx, path, slog.New(slog.DiscardHandler), append(steps, endless), func(at migrate.Status) {
+	_, err := openWith(ctx, path, slog.New(slog.DiscardHandler), append(steps, endless), func(at migrate.Status) {
 		if at.Name == "endless" {
 			stop()
 		}
@@ -128,9 +113,7 @@ func TestAStepEndsWhenTheServerIsStopped(t *testing.T) {
 func TestTheStepsOfANewFileAreToldAsSuch(t *testing.T) {
 	var told []migrate.Status
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	if len(told) == 0 || slices.ContainsFunc(told, func(at migrate.Status) bool { return !at.New }) {
 		t.Errorf("of a new file, this was told: %+v", told)

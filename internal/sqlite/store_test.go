@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/internal/engine/audit"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -32,10 +33,7 @@ func wantWhole(tb testing.TB, path string) {
 // open opens an archive that is closed when the test ends.
 func open(tb testing.TB, path string) *Store {
 	tb.Helper()
-	s, err := Open(context.Background(), path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must.Get(Open(context.Background(), path, slog.New(slog.DiscardHandler)))(tb)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
@@ -65,10 +63,7 @@ func put(tb testing.TB, id, text string, at oda.Instant) oda.Put {
 // mustPut stores an ExecutionBlock.
 func mustPut(tb testing.TB, s *Store, p oda.Put) *oda.Entity {
 	tb.Helper()
-	entities, err := s.Put(context.Background(), []oda.Put{p})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	entities := must.Get(s.Put(context.Background(), []oda.Put{p}))(tb)
 	return entities[0]
 }
 

@@ -14,6 +14,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 	"oda/provenance"
 )
@@ -36,10 +37,7 @@ func several(t *testing.T, s *Store, n int, word string) []*oda.Entity {
 	for i := range puts {
 		puts[i] = suite.Put(suite.Document(t, oda.SBDefinition, `{"name":"`+word+`"}`), fmt.Sprint(word, "-", i), "anna", 1)
 	}
-	entities, err := s.Put(t.Context(), puts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entities := must.Get(s.Put(t.Context(), puts))(t)
 	return entities
 }
 
@@ -74,14 +72,9 @@ func TestNewTermsAreMovedIntoTheIndex(t *testing.T) {
 		}
 	}
 	awaitIndexed(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := openConn(s.file.path, sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { must(t, c.close()) })
+	must.Do(t, s.Close())
+	c := must.Get(openConn(s.file.path, sqlite.OpenReadWrite))(t)
+	t.Cleanup(func() { must.Do(t, c.close()) })
 	for query, want := range map[string]int64{
 		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wword\"'":    n, // also as a word of the identifier
 		"SELECT count(*) FROM terms WHERE terms MATCH '\"1wanother\"'": 1,
@@ -129,9 +122,7 @@ func TestUnmovedTermsAreKnownAfterACrash(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	again := open(t, crashed)
 	for term, want := range map[string]int{"1wleft": left, "1wchanged": 1, "1wmoved": 10} {
@@ -193,9 +184,7 @@ func TestAMoveThatFailsLeavesTheRest(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := s.Get(t.Context(), oda.Ref{Kind: oda.SBDefinition, ID: "second"}); err != nil {
 		t.Error(err)
 	}
@@ -206,15 +195,10 @@ func TestAMoveThatFailsLeavesTheRest(t *testing.T) {
 func TestAMoveThatFailsIsNotTriedAllTheTime(t *testing.T) {
 	t.Parallel()
 	var lines errorLines
-	s, err := Open(t.Context(), archivePath(t), slog.New(&lines))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.Context(), archivePath(t), slog.New(&lines)))(t)
 	defer s.Close()
 	several(t, s, 1, "word")
-	if err := os.Rename(s.file.path, s.file.path+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(s.file.path, s.file.path+".away"))
 	time.Sleep(8 * movePause)
 	if n := lines.Load(); n < 1 || n > 2 { // the move, and that writing fails
 		t.Errorf("there are %d errors in the log", n)
@@ -291,9 +275,7 @@ func TestIdentifiersThatDifferOnlyInCaseAreDistinct(t *testing.T) {
 		puts = append(puts, suite.Put(suite.Document(t, oda.SBInstance, `{"sbd_ref":"HUB-X"}`), fmt.Sprint("sbi-", i), "anna", 1))
 	}
 	puts = append(puts, suite.Put(suite.Document(t, oda.SBInstance, `{"sbd_ref":"hub-x"}`), "real", "anna", 1))
-	if _, err := s.Put(t.Context(), puts); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Put(t.Context(), puts))(t)
 	awaitIndexed(t, s)
 	p, err := provenance.New(s).Graph(t.Context(), oda.Ref{Kind: oda.SBDefinition, ID: "hub-x"})
 	if err != nil || len(p.Nodes) != 2 || p.Truncated {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 func TestTheEngineTellsHowItDoes(t *testing.T) {
@@ -17,9 +18,7 @@ func TestTheEngineTellsHowItDoes(t *testing.T) {
 		t.Fatal("a store that does not match was accepted")
 	}
 	for range 3 {
-		if _, err := s.Get(t.Context(), block("a")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Get(t.Context(), block("a")))(t)
 	}
 	got := s.Stats()
 	if n := got.Shared.Sum; n != 2 || got.FailedCommits != 0 || got.End != 2 {
@@ -42,10 +41,7 @@ func TestWaitingForAConnectionIsCounted(t *testing.T) {
 		t.Errorf("all are in use, and the pool tells %+v", p)
 	}
 	time.AfterFunc(20*time.Millisecond, func() { s.readers.give(taken[0]) })
-	c, err := s.readers.take(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.readers.take(t.Context()))(t)
 	if p := s.Stats().Pools[0]; p.Waits != 1 || p.Waited < 10*time.Millisecond {
 		t.Errorf("one has waited, and the pool tells %+v", p)
 	}

@@ -12,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
@@ -43,9 +44,7 @@ func hold(t *testing.T, s *Store) (release func()) {
 func send(t *testing.T, s *Store, run func(*txn) error) *job {
 	t.Helper()
 	j := newJob(0, run)
-	if err := s.queue.Put(context.Background(), j); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.queue.Put(context.Background(), j))
 	return j
 }
 
@@ -65,10 +64,7 @@ func storeJob(ctx context.Context, p oda.Put) func(*txn) error {
 // stored reports whether a block is in the file; it does not ask the cache.
 func stored(t *testing.T, s *Store, id string) bool {
 	t.Helper()
-	r, err := s.read(context.Background(), block(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(s.read(context.Background(), block(id)))(t)
 	return r != nil
 }
 
@@ -99,9 +95,7 @@ func TestWritesThatWaitAreCommittedTogether(t *testing.T) {
 	}))
 	release()
 	for _, j := range jobs {
-		if err := j.wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.wait())
 	}
 	if uncommitted != n {
 		t.Errorf("%d of %d records were in one transaction", uncommitted, n)
@@ -156,9 +150,7 @@ func TestAFailingWriteDoesNotAffectOthersInItsBatch(t *testing.T) {
 			refused := send(t, s, storeJob(ctx, put(t, "good-0", `{}`, 1)))
 			release()
 			for _, j := range good {
-				if err := j.wait(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, j.wait())
 			}
 			if err := bad.wait(); oda.CodeOf(err) != oda.Internal {
 				t.Errorf("the failing write got %v", err)
@@ -181,9 +173,7 @@ func TestAFailingWriteDoesNotAffectOthersInItsBatch(t *testing.T) {
 			if err != nil || counts[oda.ExecutionBlock] != 21 {
 				t.Errorf("there are %v, %v", counts, err)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Close())
 			open(t, s.file.path) // checks that the log is complete
 		})
 	}
@@ -234,9 +224,7 @@ func TestTheRecordsOfADocumentCountInItsBatch(t *testing.T) {
 	if want := len(p.Body.Text) + len(p.Records[0]) + len(p.Records[1]); j.size != want {
 		t.Errorf("the write counts as %d bytes, but has %d", j.size, want)
 	}
-	if err := s.queue.Put(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.queue.Put(t.Context(), j))
 	release()
 	group.Wait()
 }
@@ -257,9 +245,7 @@ func TestAWriteStopsWaitingForTheQueueWhenItsCallerLeaves(t *testing.T) {
 	}
 	release()
 	for _, j := range jobs {
-		if err := j.wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.wait())
 	}
 	if stored(t, s, "late") {
 		t.Error("a refused write is stored")
@@ -299,9 +285,7 @@ func TestClosingAnswersEveryWriteTruthfully(t *testing.T) {
 			<-started
 		}
 		time.Sleep(time.Duration(round) * 3 * time.Millisecond) // so that closing comes at any moment
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		group.Wait()
 		s = open(t, path)
 		for w := range writers {
@@ -343,9 +327,7 @@ func TestClosingAnswersARecordTruthfully(t *testing.T) {
 		}()
 		<-started
 		time.Sleep(time.Duration(round) * 300 * time.Microsecond) // so that closing comes at any moment
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		if err := <-ended; oda.CodeOf(err) != oda.Unavailable {
 			t.Errorf("a record while closing got %v", err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The first card of each home page leads to its documents, and the first row of Home to the
@@ -92,10 +93,7 @@ func TestTheWatchNoticesViolations(t *testing.T) {
 	ctx := env.Browser(t)
 	watch := env.NewWatch(ctx)
 	do(t, ctx, chromedp.Navigate(server.URL))
-	complaints, err := watch.Complaints(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	complaints := must.Get(watch.Complaints(ctx))(t)
 	all := strings.Join(complaints, "\n")
 	for _, want := range []string{"Content Security Policy", "ERR_NAME_NOT_RESOLVED"} {
 		if !strings.Contains(all, want) {
@@ -124,9 +122,7 @@ func again(try func() error) error {
 func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	for _, step := range steps {
-		if err := again(func() error { return chromedp.Do(ctx, step) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, again(func() error { return chromedp.Do(ctx, step) }))
 	}
 }
 
@@ -151,8 +147,6 @@ func text(t *testing.T, ctx context.Context, selector string) (got string) {
 		got, err = chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return got
 }

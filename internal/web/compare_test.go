@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // store stores a document in as many versions as there are texts.
@@ -45,9 +46,7 @@ func TestAComparisonShowsTheChange(t *testing.T) {
 	s := newSite(t, "/ns/x")
 	s.store(t, "/sbds/sbd-long", definition("First", "201.365"), definition("First", "201.465"), definition("Second", "201.465"))
 	ctx := env.Browser(t)
-	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))(t)
 	do(t, ctx, chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.base+"/sbds/sbd-long"))
 	follow(t, ctx, `.versions tr:nth-child(2) td:last-child a`)
 	shown := text(t, ctx, `.diff`)

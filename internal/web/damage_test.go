@@ -11,6 +11,7 @@ import (
 
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // An entity that is damaged does not hide the others from lists and from the search box.
@@ -21,19 +22,10 @@ func TestDamageHidesNothingElse(t *testing.T) {
 	for at, name := range map[string]string{"/sbds/sbd-1": "galaxy", "/sbds/sbd-2": "nebula", "/sbds/sbd-3": "galaxy", "/prjs/prj-1": "nebula"} {
 		s.must(t, "PUT", at, `{"name":"`+name+`"}`)
 	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sqlitex.ExecuteScript(conn, `UPDATE catalogue SET summary = x'01' WHERE entity = (SELECT entity FROM heads WHERE identifier = 'sbd-2')`, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Stop())
+	conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)
+	must.Do(t, sqlitex.ExecuteScript(conn, `UPDATE catalogue SET summary = x'01' WHERE entity = (SELECT entity FROM heads WHERE identifier = 'sbd-2')`, nil))
+	must.Do(t, conn.Close())
 
 	s = emptySite(t, use)
 	next := regexp.MustCompile(`<a href="([^"]*)" rel="next">`)

@@ -8,16 +8,14 @@ import (
 
 	"oda"
 	"oda/internal/sqlite"
+	"oda/internal/test/must"
 	"oda/search"
 )
 
 // emptySite returns the pages of an archive without entities.
 func emptySite(t *testing.T) *Site {
 	t.Helper()
-	engine, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = engine.Close() })
 	return New(Config{
 		Archive: oda.NewArchive(engine, nil), Searcher: search.New(engine), Version: "1.2.3<b>", Engine: "sqlite",

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 func TestTheSwaggerFilesAreThoseOfTheRelease(t *testing.T) {
@@ -41,10 +42,7 @@ func TestTheSwaggerFilesAreThoseOfTheRelease(t *testing.T) {
 		}
 		checked[name+".gz"] = true
 	}
-	entries, err := embedded.ReadDir("assets/swagger")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(embedded.ReadDir("assets/swagger"))(t)
 	for _, e := range entries {
 		if !checked[e.Name()] {
 			t.Errorf("%s is embedded but has no sum in CHECKSUMS", e.Name())
@@ -185,21 +183,13 @@ func get(t *testing.T, site *Site, at string, header http.Header) *httptest.Resp
 		r.SetPathValue("file", path.Base(at))
 	}
 	w := httptest.NewRecorder()
-	if err := serve(w, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, serve(w, r))
 	return w
 }
 
 func gunzip(t *testing.T, gz []byte) []byte {
 	t.Helper()
-	zr, err := gzip.NewReader(bytes.NewReader(gz))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(zr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	zr := must.Get(gzip.NewReader(bytes.NewReader(gz)))(t)
+	content := must.Get(io.ReadAll(zr))(t)
 	return content
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
@@ -51,9 +52,7 @@ func TestTheExamplesUseTheAddressOfTheRequest(t *testing.T) {
 				r.TLS = &tls.ConnectionState{}
 			}
 			w := httptest.NewRecorder()
-			if err := site.Home(w, r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, site.Home(w, r))
 			found := address.FindAllStringSubmatch(w.Body.String(), -1)
 			if len(found) != 4 {
 				t.Fatalf("the page shows the address in %d places, want 4", len(found))
@@ -79,9 +78,7 @@ func TestTheHomePageShowsVersionAndEngine(t *testing.T) {
 func TestEveryLinkIsRelative(t *testing.T) {
 	site := emptySite(t)
 	w := httptest.NewRecorder()
-	if err := site.UI(w, httptest.NewRequest(http.MethodGet, "/api/v1/ui", nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, site.UI(w, httptest.NewRequest(http.MethodGet, "/api/v1/ui", nil)))
 	link := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	for name, page := range map[string]string{"home": homePage(t, site), "ui": w.Body.String()} {
 		links := link.FindAllStringSubmatch(page, -1)
@@ -119,8 +116,6 @@ func TestThousandsAreSeparated(t *testing.T) {
 func homePage(t *testing.T, site *Site) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	if err := site.Home(w, httptest.NewRequest(http.MethodGet, "/api/v1/", nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, site.Home(w, httptest.NewRequest(http.MethodGet, "/api/v1/", nil)))
 	return w.Body.String()
 }

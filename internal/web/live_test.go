@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // shown is whether a part of the page has a text in it.
@@ -175,9 +176,7 @@ func TestAPageReconnects(t *testing.T) {
 	ctx := env.Browser(t)
 	s.connected(t, ctx, "changes")
 	address := s.Addr()
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Stop())
 	eventually(t, ctx, shown(".live", "Not connected"))
 
 	s = open(t, "/ns/x", file, address)

@@ -13,6 +13,7 @@ import (
 
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/web"
 )
 
@@ -99,10 +100,7 @@ func TestTheNightIsTheLastOne(t *testing.T) {
 	s := emptySite(t)
 	for offset := -11; offset <= 12; offset++ {
 		zone := fmt.Sprintf("Etc/GMT%+d", offset)
-		place, err := time.LoadLocation(zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		place := must.Get(time.LoadLocation(zone))(t)
 		query := "zone=" + strings.ReplaceAll(zone, "+", "%2B")
 		now := time.Now().In(place)
 		reply := s.get(t, "night?"+query)
@@ -206,10 +204,7 @@ func TestABarLastsUntilTheLastResponse(t *testing.T) {
 	bars := map[string][]int{}
 	for _, found := range regexp.MustCompile(`href="\./ebs/(\S+)"><title>.*</title><rect x="(\d+)" y="(\d+)" width="(\d+)"`).FindAllStringSubmatch(s.get(t, "night?date=2026-03-01").Text(), -1) {
 		for _, number := range found[2:] {
-			n, err := strconv.Atoi(number)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(strconv.Atoi(number))(t)
 			bars[found[1]] = append(bars[found[1]], n)
 		}
 	}

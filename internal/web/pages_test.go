@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/web"
 )
 
@@ -113,9 +114,7 @@ func onlyHere(t *testing.T, log []byte, known ...string) {
 			Params struct{ URL, Initiator string }
 		}
 	}
-	if err := json.Unmarshal(log, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(log, &all))
 	asked := map[string]bool{}
 	for _, e := range all.Events {
 		// Without a page as its initiator, a request is the browser's own, or the
@@ -139,10 +138,7 @@ func onlyHere(t *testing.T, log []byte, known ...string) {
 
 func evaluate[T any](t *testing.T, ctx context.Context, script string) T {
 	t.Helper()
-	got, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise)))(t)
 	return got
 }
 
@@ -157,10 +153,7 @@ var (
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	s := newSite(t, "/ns/x").behindProxy(t, "/outer")
 	s.base += "/ns/x"
-	at, err := url.Parse(s.base + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(url.Parse(s.base + "/"))(t)
 	seen := map[string]bool{at.String(): true}
 	forms := map[string]int{} // how many of each kind of address are visited
 	mux, missing := http.NewServeMux(), map[string]bool{}
@@ -224,9 +217,7 @@ func keys(v url.Values) func(func(string) bool) {
 func TestPagesNeedNoJavaScript(t *testing.T) {
 	s := newSite(t, "")
 	ctx := env.Browser(t)
-	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))(t)
 	do(t, ctx, chromedp.Navigate(s.base+"/ebs?limit=10"))
 	if got := strings.Count(text(t, ctx, `.entities tbody`), "SKA-"); got != 10 {
 		t.Fatalf("the list has %d rows, want 10", got)
@@ -265,9 +256,7 @@ func TestSearchNarrows(t *testing.T) {
 	rows := func() int { return evaluate[int](t, ctx, `document.querySelectorAll(".entities tbody tr").length`) }
 	all := rows()
 	do(t, ctx, chromedp.SetValue(chromedp.CSS(`#q`), "band low"))
-	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`.submit button`))); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`.submit button`))))(t)
 	narrowed := rows()
 	if narrowed == 0 || narrowed >= all {
 		t.Errorf("of %d rows, %d are left", all, narrowed)
@@ -289,9 +278,7 @@ func TestSearchNarrows(t *testing.T) {
 		"13:25:27.62 -43:01:08.8": "/ns/x/sbds?cone=201.365083,-43.019111,1",
 	} {
 		do(t, ctx, chromedp.Navigate(s.base+"/prjs"), chromedp.SetValue(chromedp.CSS(`.find input`), asked))
-		if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`.find button`))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`.find button`))))(t)
 		if got := evaluate[string](t, ctx, `location.pathname + location.search`); got != leads {
 			t.Errorf("%q leads to %s, want %s", asked, got, leads)
 		}
@@ -364,10 +351,7 @@ func TestConditionsAreNumbered(t *testing.T) {
 // A document whose every string and key is a script is harmless on every page.
 func TestScriptsInDocumentsAreHarmless(t *testing.T) {
 	const script = `"><script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">'{{7*7}}</title></details>javascript:window.harmed=1`
-	quoted, err := json.Marshal(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	quoted := must.Get(json.Marshal(script))(t)
 	q := string(quoted)
 	s := newSite(t, "/ns/x")
 	target := `{"name":` + q + `,"target_id":` + q + `,"ra":201.4,"dec":-43.0}`

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // screens are the sizes of a phone, a desk and a wall.
@@ -179,9 +180,7 @@ func TestTheWholeNightIsInSight(t *testing.T) {
 // media makes the browser show a page as on paper, or as on a screen.
 func media(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: name}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: name}))(t)
 }
 
 // A drawing that goes on beyond an edge has a shadow there, and none at its end.
@@ -200,14 +199,8 @@ func TestAShadowSaysThatADrawingGoesOn(t *testing.T) {
 			const box = graph.getBoundingClientRect();
 			return [box.left + 3, box.right - 3, box.bottom - 3];
 		})()`, scrolled))
-		shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		picture, err := png.Decode(bytes.NewReader(shot))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shot := must.Get(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(t)
+		picture := must.Get(png.Decode(bytes.NewReader(shot)))(t)
 		for i, side := range []string{"left", "right"} {
 			red, _, _, _ := picture.At(int(edges[i]), int(edges[2])).RGBA()
 			if got := red < 0xf000; got != want[i] {

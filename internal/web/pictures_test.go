@@ -15,6 +15,7 @@ import (
 	"oda/client"
 	"oda/internal/demo"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // Pictures of every page, to be looked at: of an empty archive, of a week, and of
@@ -60,9 +61,7 @@ func TestPictureOfATimeline(t *testing.T) {
 	s := emptySite(t)
 	acting := func(user string) (*client.Client, error) { return client.New(s.URL(), client.WithUser(user)) }
 	morning := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
-	if _, err := demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: morning, Longest: 500}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: morning, Longest: 500}))(t)
 	block, most := "", ""
 	for day := range 8 {
 		night := s.Do("GET", "/night?date="+morning.AddDate(0, 0, -day).Format(time.DateOnly), "").Text()
@@ -78,13 +77,8 @@ func TestPictureOfATimeline(t *testing.T) {
 	showTimeline(t, ctx, s, block)
 	call := evaluate[string](t, ctx, `document.querySelector("a[data-call]").dataset.call`)
 	showTimeline(t, ctx, s, block+"?call="+call)
-	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, picture, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	picture := must.Get(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(t)
+	must.Do(t, os.WriteFile(file, picture, 0o644))
 }
 
 // absurd stores documents that nobody would, but that are allowed.
@@ -128,13 +122,8 @@ func (s site) picture(t *testing.T, dir, name, at string) {
 		for _, colours := range []string{"light", "dark"} {
 			scheme(t, ctx, colours)
 			do(t, ctx, chromedp.EmulateViewport(width, max(1600, width*9/16)), chromedp.Navigate(s.base+"/"+at))
-			picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, colours)), picture, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			picture := must.Get(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(t)
+			must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, colours)), picture, 0o644))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/docs"
+	"oda/internal/test/must"
 )
 
 // read returns the text of a page that a handler serves.
@@ -23,10 +24,7 @@ func read(t *testing.T, handle func(http.ResponseWriter, *http.Request) error, c
 
 func TestAProblemIsFoundByItsTypeAndByItsCode(t *testing.T) {
 	site := New(Config{})
-	all, err := read(t, site.Problems, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(read(t, site.Problems, ""))(t)
 	sections := regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(docs.Problems), -1)
 	if len(sections) < 20 {
 		t.Fatalf("docs/problems.md has %d sections", len(sections))
@@ -57,9 +55,7 @@ func TestDocumentationPagesLinkOnlyToPages(t *testing.T) {
 	link := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	for path, page := range prosePages() {
 		w := httptest.NewRecorder()
-		if err := site.prosePage(w, httptest.NewRequest("GET", "/api/v1/"+path, nil), page); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, site.prosePage(w, httptest.NewRequest("GET", "/api/v1/"+path, nil), page))
 		text := w.Body.String()
 		root := strings.Repeat("../", strings.Count(path, "/"))
 		layout := strings.NewReplacer(`="./`+root+`../../api/v1/`, `="`+root, `="./`+root+`../../`, `="page:`)

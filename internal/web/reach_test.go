@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // From Home with the keyboard alone to the newest block, into one of its calls, and from
@@ -49,9 +50,7 @@ func tabTo(t *testing.T, ctx context.Context, selector string) {
 // enter presses the Enter key, which leads to another page.
 func enter(t *testing.T, ctx context.Context) {
 	t.Helper()
-	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.RunResponse(ctx, chromedp.KeyEvent(kb.Enter)))(t)
 }
 
 // A night is printed on one page, however many blocks it has.
@@ -66,10 +65,7 @@ func TestANightPrintsOnOnePage(t *testing.T) {
 	}
 	for _, date := range []string{time.Now().UTC().AddDate(0, 0, -2).Format(time.DateOnly), "2001-01-01", "2026-01-31"} {
 		do(t, ctx, chromedp.Navigate(s.base+"/night?date="+date))
-		pdf, err := chromedp.Run(ctx, chromedp.PrintToPDF())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pdf := must.Get(chromedp.Run(ctx, chromedp.PrintToPDF()))(t)
 		if pages := regexp.MustCompile(`/Type /Pages\s*/Count (\d+)`).FindStringSubmatch(string(pdf)); len(pages) != 2 || pages[1] != "1" {
 			t.Errorf("the night of %s is printed on %q pages", date, pages)
 		}

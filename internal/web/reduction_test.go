@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/web"
 )
 
@@ -38,9 +39,7 @@ func (s site) storeCalls(t *testing.T, block string, calls []string) {
 	body := `{"telescope":"ska_mid","request_responses":[` + strings.Join(calls, ",") + `]`
 	if stored := s.Do("GET", "/ebs/"+block, ""); stored.Status == http.StatusOK {
 		var of struct{ Metadata json.RawMessage }
-		if err := json.Unmarshal(stored.Body, &of); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(stored.Body, &of))
 		body += `,"metadata":` + string(of.Metadata)
 	}
 	if answer := s.Do("PUT", "/ebs/"+block, body+`}`); answer.Status != http.StatusOK {

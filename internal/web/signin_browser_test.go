@@ -16,6 +16,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // login fills in the form of the provider and waits for the page behind it.
@@ -31,10 +32,7 @@ func login(t *testing.T, ctx context.Context, person string) {
 
 func at(t *testing.T, ctx context.Context) string {
 	t.Helper()
-	got, err := chromedp.Run(ctx, chromedp.Location())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(chromedp.Run(ctx, chromedp.Location()))(t)
 	return got
 }
 
@@ -100,10 +98,7 @@ type tokenSite struct {
 func newTokenSite(t *testing.T) (s tokenSite, desk string) {
 	t.Helper()
 	s.file = filepath.Join(t.TempDir(), "tokens")
-	desk, err := auth.CreateToken(s.file, auth.Token{Name: "desk", Role: auth.Editor})
-	if err != nil {
-		t.Fatal(err)
-	}
+	desk = must.Get(auth.CreateToken(s.file, auth.Token{Name: "desk", Role: auth.Editor}))(t)
 	a := env.Start(t, func(cfg *app.Config) { cfg.Auth.Tokens, cfg.BasePath = s.file, "/ns/oda" })
 	s.site = site{a, strings.TrimSuffix(a.URL(), "/api/v1")}
 	return s, desk
@@ -112,10 +107,7 @@ func newTokenSite(t *testing.T) (s tokenSite, desk string) {
 // visitorToken makes a token that ends, and waits until the archive knows it.
 func (s tokenSite) visitorToken(t *testing.T, life time.Duration) string {
 	t.Helper()
-	secret, err := auth.CreateToken(s.file, auth.Token{Name: "visitor", Role: auth.Reader, Expires: time.Now().Add(life)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(auth.CreateToken(s.file, auth.Token{Name: "visitor", Role: auth.Reader, Expires: time.Now().Add(life)}))(t)
 	for s.Do("GET", "/ebs?user=x", "", "Authorization", "Bearer "+secret).Status != http.StatusOK {
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -169,9 +161,7 @@ func TestARevokedTokenEndsTheSessionOfAnOpenPage(t *testing.T) {
 	for s.Followers() == 0 {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if err := auth.RevokeToken(s.file, "visitor"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, auth.RevokeToken(s.file, "visitor"))
 	eventually(t, ctx, `document.querySelector(".ended a") !== null`)
 	if s.Followers() != 0 {
 		t.Errorf("%d streams go on", s.Followers())

@@ -4,14 +4,13 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"oda/internal/test/must"
 )
 
 // Whatever a link to the page to sign in says, it leads to a page of this archive.
 func TestSigningInLeadsToNoOtherHost(t *testing.T) {
-	from, err := url.Parse("https://archive.example/ns/oda/sign-in")
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(url.Parse("https://archive.example/ns/oda/sign-in"))(t)
 	for to, want := range map[string]string{
 		"":                             "/ns/oda/",
 		"ebs/eb-1?view=calls&x=%2F#c3": "/ns/oda/ebs/eb-1?view=calls&x=%2F#c3",

@@ -15,6 +15,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // guarded is an archive whose people sign in at a provider.
@@ -27,10 +28,7 @@ type guarded struct {
 // bo reads and eve may do nothing.
 func newGuarded(t *testing.T, base string, configure ...func(*env.Provider, *app.Config)) guarded {
 	t.Helper()
-	address, err := fault.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Get(fault.FreeAddr())(t)
 	p := env.NewProvider(t)
 	p.People["ada"], p.People["bo"], p.People["eve"] = []string{"oda-editor"}, []string{"oda-reader"}, []string{"staff"}
 	p.Redirects = []string{"http://" + address + base + "/signed-in"}
@@ -55,10 +53,7 @@ type visitor struct {
 
 func newVisitor(t *testing.T) visitor {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(t)
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return visitor{&http.Client{Jar: jar, CheckRedirect: stay, Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}, t}
 }
@@ -155,10 +150,7 @@ func with(t *testing.T, address, name, value string) string {
 
 func mustParse(t *testing.T, address string) *url.URL {
 	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(address))(t)
 	return u
 }
 
@@ -198,10 +190,7 @@ func TestSigningOutEndsSessionAndStreams(t *testing.T) {
 	v := newVisitor(t)
 	g.signIn(v, "bo", "")
 	kept := v.own(g.base + "/ebs")[0]
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL()+"/changes", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL()+"/changes", nil))(t)
 	r.Header.Set("Accept", "text/event-stream")
 	stream, err := v.Do(r)
 	if err != nil || stream.StatusCode != http.StatusOK {
@@ -327,9 +316,7 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 		secrets = append(secrets, c.Value)
 	}
 	v.send("POST", g.base+"/sign-out", "", "Sec-Fetch-Site", "same-origin")
-	if err := g.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Stop())
 	log := g.LogText()
 	if !strings.Contains(log, `"a person signed in"`) || !strings.Contains(log, "/signed-in") {
 		t.Fatalf("the log does not show what happened:\n%s", log)

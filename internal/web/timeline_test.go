@@ -16,6 +16,7 @@ import (
 
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // emptySite starts an archive under a base path.
@@ -81,10 +82,7 @@ func showTimeline(t *testing.T, ctx context.Context, s site, at string) {
 // wrong with their address.
 func noComplaints(t *testing.T, ctx context.Context, watch *env.Watch) {
 	t.Helper()
-	complaints, err := watch.Complaints(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	complaints := must.Get(watch.Complaints(ctx))(t)
 	for _, c := range complaints {
 		if !strings.Contains(c, "status of 400") && !strings.Contains(c, "status of 404") {
 			t.Errorf("the browser complains: %s", c)
@@ -231,9 +229,7 @@ func TestTheTimelineByPointer(t *testing.T) {
 			id := float64(i)
 			points = append(points, &input.TouchPoint{X: x, Y: y, ID: &id})
 		}
-		if _, err := chromedp.Call(ctx, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: kind, TouchPoints: points}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(chromedp.Call(ctx, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: kind, TouchPoints: points}))(t)
 	}
 	const span = `(Date.parse(new URLSearchParams(location.search).get("to")) - Date.parse(new URLSearchParams(location.search).get("from")))`
 	long := evaluate[float64](t, ctx, span)
@@ -288,9 +284,7 @@ func TestTheTimelineIsLive(t *testing.T) {
 
 	// A restart, with calls before the page has noticed.
 	addr := s.Addr()
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Stop())
 	eventually(t, ctx, `document.querySelector(".live").dataset.connected === "false"`)
 	s = emptySite(t, func(cfg *app.Config) { cfg.Database, cfg.Listen = where.Database, addr })
 	for range 5 {
@@ -323,9 +317,7 @@ func connectedTimeline(t *testing.T, ctx context.Context, s site, at string) {
 // before runs a script in each page before its own.
 func before(t *testing.T, ctx context.Context, script string) {
 	t.Helper()
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}))(t)
 }
 
 // A new version may have other calls. The page shows the one or the other, and waits

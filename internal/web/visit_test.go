@@ -21,6 +21,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/demo"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // site is a running archive with something in it.
@@ -41,9 +42,7 @@ func newSite(t *testing.T, base string) site {
 	t.Helper()
 	week.Do(func() { week.file = fillWeek(t) })
 	file := filepath.Join(t.TempDir(), "archive.db")
-	if err := os.WriteFile(file, week.file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, week.file, 0o600))
 	return open(t, base, file, "127.0.0.1:0")
 }
 
@@ -58,9 +57,7 @@ func open(t *testing.T, base, file, listen string) site {
 func fill(t *testing.T, a *env.Archive) {
 	t.Helper()
 	acting := func(user string) (*client.Client, error) { return client.New(a.URL(), client.WithUser(user)) }
-	if _, err := demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: time.Now(), Longest: 350}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: time.Now(), Longest: 350}))(t)
 }
 
 func fillWeek(t *testing.T) []byte {
@@ -68,13 +65,8 @@ func fillWeek(t *testing.T) []byte {
 	file := filepath.Join(t.TempDir(), "week.db")
 	a := open(t, "", file, "127.0.0.1:0")
 	fill(t, a.Archive)
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
+	content := must.Get(os.ReadFile(file))(t)
 	return content
 }
 
@@ -82,10 +74,7 @@ func fillWeek(t *testing.T) []byte {
 // does.
 func (s site) behindProxy(t *testing.T, prefix string) site {
 	t.Helper()
-	to, err := url.Parse(s.Origin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(url.Parse(s.Origin()))(t)
 	proxy := httptest.NewServer(http.StripPrefix(prefix, httputil.NewSingleHostReverseProxy(to)))
 	t.Cleanup(proxy.Close)
 	return site{s.Archive, proxy.URL + prefix}
@@ -159,10 +148,7 @@ func (s site) long(t *testing.T) string {
 // get asks for a page as a browser does, without running it.
 func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+"/"+path, nil))(t)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -171,14 +157,8 @@ func (s site) get(t *testing.T, path string, headers ...string) *env.Reply {
 		Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	response, err := browser.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply, err := env.Read(response)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(browser.Do(r))(t)
+	reply := must.Get(env.Read(response))(t)
 	if strings.Contains(reply.Text(), "ZgotmplZ") {
 		t.Errorf("%s has a link that the template took for unsafe", path)
 	}
@@ -229,9 +209,7 @@ func scheme(t *testing.T, ctx context.Context, name string) {
 	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // axe judges the page that is open, in some colour schemes, and returns its serious

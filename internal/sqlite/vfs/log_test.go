@@ -11,6 +11,8 @@ import (
 	lib "modernc.org/sqlite/lib"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"oda/internal/test/must"
 )
 
 // written counts what reaches the log in SQLite's own layer.
@@ -48,10 +50,7 @@ func countSync(tls *libc.TLS, file uintptr, flags int32) int32 {
 func connect(t *testing.T, path string) *sqlite.Conn {
 	t.Helper()
 	Install()
-	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -76,13 +75,8 @@ func afterKill(t *testing.T, path string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "killed.db")
 	for _, suffix := range []string{"", "-wal"} {
-		text, err := os.ReadFile(path + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to+suffix, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path + suffix))(t)
+		must.Do(t, os.WriteFile(to+suffix, text, 0o600))
 	}
 	return to
 }

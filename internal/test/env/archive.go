@@ -16,6 +16,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/httpapi"
 	"oda/internal/test/judge"
+	"oda/internal/test/must"
 )
 
 // Archive is a complete archive in the process of the test: the real API on the
@@ -152,10 +153,7 @@ type Reply struct {
 // a whole URL; headers are pairs of name and value.
 func (a *Archive) Do(method, path, body string, headers ...string) *Reply {
 	a.tb.Helper()
-	answer, err := a.Try(method, path, body, headers...)
-	if err != nil {
-		a.tb.Fatal(err)
-	}
+	answer := must.Get(a.Try(method, path, body, headers...))(a.tb)
 	return answer
 }
 

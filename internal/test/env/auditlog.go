@@ -5,16 +5,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"oda/internal/test/must"
 )
 
 // AuditLines returns the lines of an audit log that are about a request, or all of
 // them if the request is not named.
 func AuditLines(tb testing.TB, path, requestID string) []map[string]any {
 	tb.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(tb)
 	var found []map[string]any
 	for line := range strings.Lines(string(text)) {
 		var in map[string]any

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"oda/internal/test/must"
 )
 
 // browserTimeout bounds what a test does in a browser, so that a page that never
@@ -74,19 +76,12 @@ func BrowserWithLog(tb testing.TB) (context.Context, func() []byte) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "net.json")
 	ctx, stop, err := startBrowser(chromedp.Flag("log-net-log", path))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	stop = sync.OnceValue(stop)
 	tb.Cleanup(func() { _ = stop() }) // does nothing unless the test has failed before
 	return ctx, func() []byte {
-		if err := stop(); err != nil {
-			tb.Fatal(err)
-		}
-		log, err := os.ReadFile(path)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, stop())
+		log := must.Get(os.ReadFile(path))(tb)
 		return log
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // ClusterOptions configure a cluster. If the tests run as root, the directories
@@ -26,10 +27,7 @@ type Cluster struct {
 // fails, the tail of its log is shown.
 func NewCluster(tb testing.TB, options ClusterOptions) *Cluster {
 	tb.Helper()
-	c, err := newCluster(options)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := must.Get(newCluster(options))(tb)
 	return tie(tb, c)
 }
 
@@ -92,10 +90,7 @@ func (c *Cluster) Kill() {
 // with the test.
 func (c *Cluster) Standby(tb testing.TB) *Cluster {
 	tb.Helper()
-	standby, err := c.Cluster.Standby(context.Background())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	standby := must.Get(c.Cluster.Standby(context.Background()))(tb)
 	return tie(tb, standby)
 }
 
@@ -120,10 +115,7 @@ func (c *Cluster) Promote() {
 // with the test.
 func NewProxy(tb testing.TB, target string) *fault.Proxy {
 	tb.Helper()
-	proxy, err := fault.NewPostgresProxy(target)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	proxy := must.Get(fault.NewPostgresProxy(target))(tb)
 	tb.Cleanup(func() {
 		if err := proxy.Close(); err != nil {
 			tb.Errorf("end the proxy: %v", err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"oda/internal/test/must"
 )
 
 // SmallDisk returns a directory on a file system of this many bytes, accessible
@@ -17,10 +19,7 @@ func SmallDisk(tb testing.TB, bytes int) string {
 		tb.Skip("only root can mount a small file system")
 	}
 	// Other users may not enter tb.TempDir.
-	dir, err := os.MkdirTemp("", "oda-disk-")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "oda-disk-"))(tb)
 	tb.Cleanup(func() {
 		if err := os.Remove(dir); err != nil {
 			tb.Error(err)
@@ -48,10 +47,7 @@ func SmallDisk(tb testing.TB, bytes int) string {
 func FillDisk(tb testing.TB, dir string) (empty func()) {
 	tb.Helper()
 	path := filepath.Join(dir, "filler")
-	file, err := os.Create(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	file := must.Get(os.Create(path))(tb)
 	defer file.Close()
 	for block := make([]byte, 64<<10); len(block) > 0; {
 		if _, err := file.Write(block); err != nil {
@@ -59,8 +55,6 @@ func FillDisk(tb testing.TB, dir string) (empty func()) {
 		}
 	}
 	return func() {
-		if err := os.Remove(path); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, os.Remove(path))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // documentsVariable names a folder with real documents.
@@ -44,10 +45,7 @@ func RealDocuments(tb testing.TB) []Document {
 // repository returns the folder of the module.
 func repository(tb testing.TB) string {
 	tb.Helper()
-	dir, err := filepath.Abs(".")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs("."))(tb)
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
@@ -64,15 +62,9 @@ func documents(tb testing.TB, folder string) []Document {
 	tb.Helper()
 	var all []Document
 	for _, kind := range oda.Kinds {
-		files, err := filepath.Glob(filepath.Join(folder, kind.Collection(), "*.json"))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(folder, kind.Collection(), "*.json")))(tb)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				tb.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(file))(tb)
 			all = append(all, Document{kind.Collection() + "/" + filepath.Base(file), kind, text})
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oda/internal/test/must"
 )
 
 // Event is an event or a comment of a stream, or another note such as retry.
@@ -29,10 +31,7 @@ type Events struct {
 // end.
 func (a *Archive) Events(path string, headers ...string) *Events {
 	a.tb.Helper()
-	e, err := Follow(a.tb, a.URL()+path, headers...)
-	if err != nil {
-		a.tb.Fatal(err)
-	}
+	e := must.Get(Follow(a.tb, a.URL()+path, headers...))(a.tb)
 	if e.Response.StatusCode != http.StatusOK {
 		a.tb.Fatalf("the stream answers %s", e.Response.Status)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"oda/internal/test/load"
+	"oda/internal/test/must"
 )
 
 // Load is writers at work on an archive, which a test harms meanwhile. Its methods
@@ -16,10 +17,7 @@ type Load struct {
 // NewLoad starts writers at servers, given as host:port. They end with the test.
 func NewLoad(tb testing.TB, o load.Options, hosts ...string) *Load {
 	tb.Helper()
-	l, err := load.Start(o, hosts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must.Get(load.Start(o, hosts...))(tb)
 	tb.Cleanup(l.Stop)
 	return &Load{l, tb}
 }
@@ -27,9 +25,7 @@ func NewLoad(tb testing.TB, o load.Options, hosts ...string) *Load {
 // More waits until more is acknowledged.
 func (l *Load) More() {
 	l.tb.Helper()
-	if err := l.GoesOn(l.tb.Context()); err != nil {
-		l.tb.Fatal(err)
-	}
+	must.Do(l.tb, l.GoesOn(l.tb.Context()))
 }
 
 // Whole ends the load, and demands that the server at host:port has what it should.

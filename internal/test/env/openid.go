@@ -20,6 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // Provider is a certified OpenID provider, oidc-provider, in its own process. It
@@ -45,10 +46,7 @@ type Key struct{ jose.JSONWebKey }
 // NewKey makes a key with this identifier.
 func NewKey(tb testing.TB, id string) Key {
 	tb.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	private := must.Get(rsa.GenerateKey(rand.Reader, 2048))(tb)
 	return Key{jose.JSONWebKey{Key: private, KeyID: id, Algorithm: string(jose.RS256), Use: "sig"}}
 }
 
@@ -66,32 +64,17 @@ func (k Key) Sign(tb testing.TB, claims map[string]any, headers ...func(*jose.Si
 // Signed returns a token with these claims.
 func Signed(tb testing.TB, key jose.SigningKey, options *jose.SignerOptions, claims map[string]any) string {
 	tb.Helper()
-	signer, err := jose.NewSigner(key, options)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	text, err := json.Marshal(claims)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	signed, err := signer.Sign(text)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	signer := must.Get(jose.NewSigner(key, options))(tb)
+	text := must.Get(json.Marshal(claims))(tb)
+	signed := must.Get(signer.Sign(text))(tb)
+	token := must.Get(signed.CompactSerialize())(tb)
 	return token
 }
 
 // NewProvider returns a provider that does not run yet. It ends with the test.
 func NewProvider(tb testing.TB) *Provider {
 	tb.Helper()
-	port, err := fault.FreePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	port := must.Get(fault.FreePort())(tb)
 	p := &Provider{
 		Issuer: fmt.Sprintf("http://127.0.0.1:%d", port), Secret: "secret-of-all-clients", Keys: []Key{NewKey(tb, "first")},
 		People: map[string][]string{}, Lifetime: time.Hour, tb: tb, port: port,
@@ -115,9 +98,7 @@ func (p *Provider) Start() {
 	if err == nil {
 		err = os.WriteFile(settings, text, 0o600)
 	}
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	must.Do(p.tb, err)
 	cmd := exec.Command("node", filepath.Join(folder, "provider.mjs"), settings)
 	var complaints Journal
 	cmd.Stderr = &complaints
@@ -167,10 +148,7 @@ func (p *Provider) Token(name, audience string) string {
 // Fetched returns how often the provider was asked for its keys since it started.
 func (p *Provider) Fetched() int {
 	p.tb.Helper()
-	n, err := strconv.Atoi(p.ask(http.MethodGet, "/fetched", ""))
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(p.ask(http.MethodGet, "/fetched", "")))(p.tb)
 	return n
 }
 
@@ -187,19 +165,10 @@ func (p *Provider) ask(method, path, form string) string {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, p.Issuer+path, strings.NewReader(form))
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	request := must.Get(http.NewRequestWithContext(ctx, method, p.Issuer+path, strings.NewReader(form)))(p.tb)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		p.tb.Fatal(err)
-	}
-	reply, err := Read(answer)
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(request))(p.tb)
+	reply := must.Get(Read(answer))(p.tb)
 	return reply.Text()
 }
 
@@ -216,19 +185,10 @@ func (p *Provider) Login(client *http.Client, address, person string) (back stri
 		if method == http.MethodPost {
 			body = form.Encode()
 		}
-		request, err := http.NewRequest(method, address, strings.NewReader(body))
-		if err != nil {
-			p.tb.Fatal(err)
-		}
+		request := must.Get(http.NewRequest(method, address, strings.NewReader(body)))(p.tb)
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		answer, err := visitor.Do(request)
-		if err != nil {
-			p.tb.Fatal(err)
-		}
-		page, err := Read(answer)
-		if err != nil {
-			p.tb.Fatal(err)
-		}
+		answer := must.Get(visitor.Do(request))(p.tb)
+		page := must.Get(Read(answer))(p.tb)
 		switch to, err := answer.Location(); {
 		case err == nil && !strings.HasPrefix(to.String(), p.Issuer):
 			return to.String()

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // serverVariable names a PostgreSQL server for the tests to use instead of
@@ -74,10 +75,7 @@ func Postgres(tb testing.TB) string {
 // nobody may be connected meanwhile.
 func PostgresCopy(tb testing.TB, dsn string) string {
 	tb.Helper()
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	config := must.Get(pgx.ParseConfig(dsn))(tb)
 	return newDatabase(tb, config.Database)
 }
 
@@ -116,10 +114,7 @@ func newDatabase(tb testing.TB, template string) string {
 // PostgresProgram returns the path of a program of PostgreSQL, such as pg_dump.
 func PostgresProgram(tb testing.TB, name string) string {
 	tb.Helper()
-	cluster, err := sharedCluster()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	cluster := must.Get(sharedCluster())(tb)
 	return cluster.Program(name)
 }
 
@@ -175,10 +170,7 @@ func Connect(tb testing.TB, dsn string) *pgx.Conn {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	conn := must.Get(pgx.Connect(ctx, dsn))(tb)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oda/internal/app"
+	"oda/internal/test/must"
 	"oda/internal/test/sample"
 )
 
@@ -16,13 +17,8 @@ func Sample(tb testing.TB, engine string) (database string, answers *sample.Arch
 		database = Postgres(tb)
 	}
 	a := Start(tb, func(c *app.Config) { c.Database = database })
-	answers, err := sample.Fill(a.URL(), filepath.Join(repository(tb), "testdata"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	answers = must.Get(sample.Fill(a.URL(), filepath.Join(repository(tb), "testdata")))(tb)
 	a.Do("GET", "/changes", "") // so that everything has its position
-	if err := a.Stop(); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, a.Stop())
 	return database, answers
 }
