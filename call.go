@@ -152,12 +152,3 @@ func CallDays(records [][]byte) []Day {
 	}
 	return days
 }
-
-// Days returns the day of the call of each record to be added.
-func (a Append) Days() []Day {
-	days := make([]Day, len(a.Records))
-	for i, r := range a.Records {
-		days[i] = CallDay(r.Text)
-	}
-	return days
-}

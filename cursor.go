@@ -2,9 +2,22 @@ package oda
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 )
+
+// Place is a position in a listing.
+type Place struct {
+	At Instant
+	ID string
+}
+
+// Compare orders places by their instants, then by the bytes of identifiers.
+func (p Place) Compare(other Place) int {
+	return cmp.Or(cmp.Compare(p.At, other.At), strings.Compare(p.ID, other.ID))
+}
 
 // Cursor is where the next page of a query begins. It carries the parameters of the
 // query, so that it cannot be used with another one.
@@ -62,26 +75,3 @@ func readCursor(text string, carried any) bool {
 }
 
 const wrongCursor = "is not a cursor of this archive; take it from the Link header of the previous page"
-
-// Cursor returns the cursor with which the listing continues after a place.
-func (q Query) Cursor(after Place) string {
-	q.Limit = 0
-	return Cursor{q.Kind, q.Params(), after}.String()
-}
-
-// cursor reads a cursor into the query. A request with a cursor may leave the
-// query fields out; if it has any, they must be those of the cursor.
-func (p *Params) cursor(q *Query, text string) {
-	c, ok := ParseCursor(text)
-	inside := Params{Values: c.Params}
-	carried := inside.field(c.Kind)
-	switch {
-	case !ok || carried.Order == 0 || inside.Faults != nil || carried.Cursor(c.After) != text:
-		p.Fault("cursor", wrongCursor)
-	case carried.Kind != q.Kind || q.Order != 0 && q.Cursor(c.After) != text:
-		p.Fault("cursor", "belongs to another query; send it with the query it came from, or alone")
-	default:
-		carried.Limit, carried.Start = q.Limit, &c.After
-		*q = carried
-	}
-}

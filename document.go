@@ -1,7 +1,9 @@
 package oda
 
 import (
+	"bytes"
 	"math"
+	"slices"
 	"strconv"
 
 	"oda/internal/rawjson"
@@ -23,13 +25,6 @@ type Document struct {
 	notes rawjson.Notes
 	root  int
 }
-
-// RecordsField is the member of an ExecutionBlock that lists its records.
-const RecordsField = "request_responses"
-
-// MaxDepth is the deepest nesting that an archive can be told to accept. Documents are
-// read recursively, and the stack is limited.
-const MaxDepth = 10_000
 
 // NewDocument reads the values that matter to the archive from a body that was
 // scanned with Watched. The node at root is the document; the index has its
@@ -101,4 +96,117 @@ func integer(number []byte) int64 {
 		return math.MaxInt64
 	}
 	return int64(f)
+}
+
+// edit replaces text[start:end] by a literal, followed by a slot if there is
+// one. Edits at the same place keep their order.
+type edit struct {
+	start, end int
+	literal    string
+	slot       SlotValue
+}
+
+// Body returns the document as it is stored under id.
+func (d *Document) Body(id string) Body {
+	var room [12]edit
+	edits := d.identifierEdits(room[:0], id)
+	if d.Kind == ExecutionBlock {
+		edits = d.recordsEdits(edits)
+	}
+	edits = d.metadataEdits(edits)
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+
+	// A document that is the whole body keeps the white space around it.
+	at, end := 0, len(d.text)
+	if d.root != 0 {
+		at, end = d.nodes[d.root].Start, d.nodes[d.root].End
+	}
+	body := Body{Text: make([]byte, 0, end-at+256), Slots: make([]Slot, 0, len(edits))}
+	for _, e := range edits {
+		body.Text = append(body.Text, d.text[at:e.start]...)
+		body.Text = append(body.Text, e.literal...)
+		if e.slot != 0 {
+			body.Slots = append(body.Slots, Slot{len(body.Text), e.slot})
+		}
+		at = e.end
+	}
+	body.Text = append(body.Text, d.text[at:end]...)
+	body.Digest = DigestOf(body.Text)
+	return body
+}
+
+// identifierEdits replaces the identifier in the document, or inserts it as the
+// first member.
+func (d *Document) identifierEdits(edits []edit, id string) []edit {
+	if d.ID == id {
+		return edits
+	}
+	literal := string(rawjson.AppendQuoted(nil, id))
+	if i := d.child(d.root, d.Kind.IDField()); i >= 0 {
+		return append(edits, edit{d.nodes[i].Start, d.nodes[i].End, literal, 0})
+	}
+	literal = `"` + d.Kind.IDField() + `":` + literal
+	start := d.nodes[d.root].Start + 1
+	if d.endOfMembers(d.root) != start {
+		literal += ","
+	}
+	return append(edits, edit{start, start, literal, 0})
+}
+
+// recordsEdits takes the list of records out of the text.
+func (d *Document) recordsEdits(edits []edit) []edit {
+	if i := d.child(d.root, RecordsField); i >= 0 {
+		return append(edits, edit{d.nodes[i].Start, d.nodes[i].End, "", SlotRecords})
+	}
+	end := d.endOfMembers(d.root)
+	if d.Listed {
+		return append(edits, edit{end, end, `,"` + RecordsField + `":`, SlotRecords})
+	}
+	return append(edits, edit{end, end, "", SlotRecordsMember})
+}
+
+// metadataEdits takes the managed fields out of the text, and adds those that
+// are missing at the end of the metadata.
+func (d *Document) metadataEdits(edits []edit) []edit {
+	i := d.child(d.root, "metadata")
+	if i >= 0 && d.nodes[i].Kind == rawjson.Object {
+		end := d.endOfMembers(i)
+		empty := end == d.nodes[i].Start+1
+		for n, m := range managed {
+			if j := d.child(i, m.name); j >= 0 {
+				edits = append(edits, edit{d.nodes[j].Start, d.nodes[j].End, "", m.slot})
+				continue
+			}
+			edits = append(edits, edit{end, end, member(n, empty), m.slot})
+			empty = false
+		}
+		return edits
+	}
+	start, end, open := d.endOfMembers(d.root), d.endOfMembers(d.root), `,"metadata":{`
+	if i >= 0 { // null: the object takes its place
+		start, end, open = d.nodes[i].Start, d.nodes[i].End, "{"
+	}
+	// All edits have the same start, so that no other edit comes between them.
+	edits = append(edits, edit{start, start, open, 0})
+	for n, m := range managed {
+		edits = append(edits, edit{start, start, member(n, n == 0), m.slot})
+	}
+	return append(edits, edit{start, end, "}", 0})
+}
+
+// endOfMembers returns the offset after the last member of an object, where one
+// more can be added. White space before the closing brace follows it.
+func (d *Document) endOfMembers(i int) int {
+	return len(bytes.TrimRight(d.text[:d.nodes[i].End-1], white))
+}
+
+// Restated returns the document with other metadata, and otherwise as it was sent.
+func (d *Document) Restated(id string, m Metadata) ([]byte, error) {
+	var records Texts
+	if d.Listed {
+		records = TextsOf(d.Records)
+	}
+	var b bytes.Buffer
+	err := d.Body(id).WriteTo(&b, m, records)
+	return b.Bytes(), err
 }

@@ -1,8 +1,6 @@
 package oda
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -65,38 +63,6 @@ func (s *Elapsed) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the reference with the collection as its kind, and null for
-// a version that it does not name.
-func (r Reference) MarshalJSON() ([]byte, error) {
-	text := append(append([]byte(`{"kind":"`), r.Kind.Collection()...), `","id":`...)
-	text = append(rawjson.AppendQuoted(text, r.ID), `,"version":`...)
-	if r.Version == 0 {
-		text = append(text, "null"...)
-	} else {
-		text = strconv.AppendInt(text, r.Version, 10)
-	}
-	text = rawjson.AppendQuoted(append(text, `,"field":`...), r.Field)
-	return append(text, '}'), nil
-}
-
-// UnmarshalJSON parses what MarshalJSON writes.
-func (r *Reference) UnmarshalJSON(text []byte) error {
-	var in struct {
-		Kind    string `json:"kind"`
-		ID      string `json:"id"`
-		Version *int64 `json:"version"`
-		Field   string `json:"field"`
-	}
-	if err := json.Unmarshal(text, &in); err != nil {
-		return err
-	}
-	kind, ok := KindOf(in.Kind)
-	if !ok {
-		return fmt.Errorf("there is no collection %q", in.Kind)
-	}
-	*r = Reference{Kind: kind, ID: in.ID, Field: in.Field}
-	if in.Version != nil {
-		r.Version = *in.Version
-	}
-	return nil
-}
+// MaxDepth is the deepest nesting that an archive can be told to accept. Documents are
+// read recursively, and the stack is limited.
+const MaxDepth = 10_000

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"oda/internal/rawjson"
 )
 
 // DefaultUser is the user of requests that name none.
@@ -245,3 +247,65 @@ func (r Received) Matchable(compare Fields) (Metadata, bool) {
 	}
 	return m, r.faults(m, compare, "") == nil
 }
+
+// SlotValue says which value a slot takes. Archives store these numbers.
+type SlotValue uint8
+
+// The values that the server owns.
+const (
+	SlotVersion SlotValue = iota + 1
+	SlotCreatedBy
+	SlotCreatedOn
+	SlotLastModifiedBy
+	SlotLastModifiedOn
+	// SlotRecords is the list of records.
+	SlotRecords
+	// SlotRecordsMember is the whole member with the list of records. It is left
+	// out while the ExecutionBlock has no list.
+	SlotRecordsMember
+)
+
+// members has the beginning of each managed field in an object that has others before it.
+var members = func() (all [len(managed)]string) {
+	for i, m := range managed {
+		all[i] = `,"` + m.name + `":`
+	}
+	return all
+}()
+
+// member returns the beginning of a managed field, with a comma unless it is the first.
+func member(i int, isFirst bool) string {
+	if isFirst {
+		return members[i][1:]
+	}
+	return members[i]
+}
+
+func appendValue(dst []byte, v SlotValue, m Metadata) []byte {
+	switch v {
+	case SlotVersion:
+		return strconv.AppendInt(dst, m.Version, 10)
+	case SlotCreatedBy:
+		return rawjson.AppendQuoted(dst, m.CreatedBy)
+	case SlotLastModifiedBy:
+		return rawjson.AppendQuoted(dst, m.LastModifiedBy)
+	case SlotCreatedOn:
+		dst = m.CreatedOn.AppendTo(append(dst, '"'))
+	default:
+		dst = m.LastModifiedOn.AppendTo(append(dst, '"'))
+	}
+	return append(dst, '"')
+}
+
+// AppendJSON appends the metadata as an object of its own.
+func (m Metadata) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, f := range managed {
+		dst = append(dst, member(i, i == 0)...)
+		dst = appendValue(dst, f.slot, m)
+	}
+	return append(dst, '}')
+}
+
+// RecordsField is the member of an ExecutionBlock that lists its records.
+const RecordsField = "request_responses"

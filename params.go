@@ -93,20 +93,6 @@ func (p *Params) Text(name string) string {
 	return text
 }
 
-// Match returns how the user is compared, and whether that is given.
-func (p *Params) Match() (match MatchType, given bool) {
-	text, given := p.One("user_match_type")
-	if !given {
-		return UserEquals, false
-	}
-	i := slices.Index(matchNames[:], text)
-	if i < 0 {
-		p.Fault("user_match_type", "must be equals, starts_with or contains")
-		return UserEquals, false
-	}
-	return MatchType(i), true
-}
-
 // Instant returns one end of a range, nil if it is not given.
 func (p *Params) Instant(name string, up bool) *Instant {
 	text, ok := p.One(name)
@@ -129,4 +115,34 @@ func parseQueryTime(text string) (time.Time, error) {
 		return ParseTime(text[:at] + "+" + text[at+1:])
 	}
 	return t, err
+}
+
+// MatchType says how the user of a query is compared. Case matters, and there
+// are no wildcards.
+type MatchType uint8
+
+// The match types.
+const (
+	UserEquals MatchType = iota
+	UserStartsWith
+	UserContains
+)
+
+var matchNames = [...]string{UserEquals: "equals", UserStartsWith: "starts_with", UserContains: "contains"}
+
+// String returns the name on the wire.
+func (m MatchType) String() string { return matchNames[m] }
+
+// Match returns how the user is compared, and whether that is given.
+func (p *Params) Match() (match MatchType, given bool) {
+	text, given := p.One("user_match_type")
+	if !given {
+		return UserEquals, false
+	}
+	i := slices.Index(matchNames[:], text)
+	if i < 0 {
+		p.Fault("user_match_type", "must be equals, starts_with or contains")
+		return UserEquals, false
+	}
+	return MatchType(i), true
 }

@@ -95,3 +95,45 @@ func describe(faults []Fault) string {
 	}
 	return strings.Join(words, "; ")
 }
+
+// admitNew returns an error if the caller may not write the new document, whatever
+// is stored. A document without a telescope may be a Project or a new block.
+func (p *Put) admitNew() error {
+	if p.Telescopes == nil {
+		return nil
+	}
+	telescope := p.Extract.Telescope()
+	if telescope == "" && (p.Kind == Project || p.Kind == ExecutionBlock) || telescope != "" && p.Telescopes.has(telescope) {
+		return nil
+	}
+	e := p.Telescopes.refuse("the new document", telescope)
+	e.Faults = []Fault{{p.Pointer + "/telescope", "is not a telescope of the caller's role"}}
+	return e
+}
+
+// Admit returns an error if the caller may not write over a stored document with
+// that telescope, which is empty if it has none. The engine asks within the
+// compare-and-set. The new document has been judged already, except that a block
+// without a telescope must be new.
+func (p *Put) Admit(stored string) error {
+	switch {
+	case p.Telescopes == nil:
+		return nil
+	case stored != "" && !p.Telescopes.has(stored), stored == "" && p.Kind != Project:
+		e := p.Telescopes.refuse(fmt.Sprintf("the stored %s %s", p.Kind, p.ID), stored)
+		if p.Pointer != "" {
+			e.Faults = []Fault{{p.Pointer, "is stored with a telescope that is not one of the caller's role"}}
+		}
+		return e
+	case !p.MayUpdate():
+		return p.Telescopes.refuse("the new document", "")
+	}
+	return nil
+}
+
+// MayUpdate reports whether the caller may write the new document over a stored one
+// at all. A bound role may open a block without a telescope, but not make one of a
+// stored block.
+func (p *Put) MayUpdate() bool {
+	return p.Telescopes == nil || p.Kind != ExecutionBlock || p.Extract.Telescope() != ""
+}

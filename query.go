@@ -1,11 +1,9 @@
 package oda
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -17,22 +15,6 @@ const (
 	ByCreation Order = iota + 1
 	ByModification
 )
-
-// MatchType says how the user of a query is compared. Case matters, and there
-// are no wildcards.
-type MatchType uint8
-
-// The match types.
-const (
-	UserEquals MatchType = iota
-	UserStartsWith
-	UserContains
-)
-
-var matchNames = [...]string{UserEquals: "equals", UserStartsWith: "starts_with", UserContains: "contains"}
-
-// String returns the name on the wire.
-func (m MatchType) String() string { return matchNames[m] }
 
 // MaxLimit is the largest page of a listing.
 const MaxLimit = 10_000
@@ -53,17 +35,6 @@ type Query struct {
 	// Start.
 	Limit int
 	Start *Place
-}
-
-// Place is a position in a listing.
-type Place struct {
-	At Instant
-	ID string
-}
-
-// Compare orders places by their instants, then by the bytes of identifiers.
-func (p Place) Compare(other Place) int {
-	return cmp.Or(cmp.Compare(p.At, other.At), strings.Compare(p.ID, other.ID))
 }
 
 // Range returns what an engine reads of its index: the instants from one to
@@ -162,4 +133,27 @@ func (q Query) Params() map[string][]string {
 		}
 	}
 	return params
+}
+
+// Cursor returns the cursor with which the listing continues after a place.
+func (q Query) Cursor(after Place) string {
+	q.Limit = 0
+	return Cursor{q.Kind, q.Params(), after}.String()
+}
+
+// cursor reads a cursor into the query. A request with a cursor may leave the
+// query fields out; if it has any, they must be those of the cursor.
+func (p *Params) cursor(q *Query, text string) {
+	c, ok := ParseCursor(text)
+	inside := Params{Values: c.Params}
+	carried := inside.field(c.Kind)
+	switch {
+	case !ok || carried.Order == 0 || inside.Faults != nil || carried.Cursor(c.After) != text:
+		p.Fault("cursor", wrongCursor)
+	case carried.Kind != q.Kind || q.Order != 0 && q.Cursor(c.After) != text:
+		p.Fault("cursor", "belongs to another query; send it with the query it came from, or alone")
+	default:
+		carried.Limit, carried.Start = q.Limit, &c.After
+		*q = carried
+	}
 }

@@ -3,7 +3,6 @@ package oda
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"strconv"
 
 	"oda/internal/rawjson"
@@ -130,21 +129,6 @@ func Latest(receipts []Receipt) Metadata {
 	return latest
 }
 
-// Texts yields the texts of records, in order, until one cannot be read. Nil
-// means that the document has no list of records.
-type Texts = iter.Seq2[[]byte, error]
-
-// TextsOf returns Texts for texts that are in memory.
-func TextsOf(texts [][]byte) Texts {
-	return func(yield func([]byte, error) bool) {
-		for _, text := range texts {
-			if !yield(text, nil) {
-				return
-			}
-		}
-	}
-}
-
 // MaxNewRecords is how many records that are not yet stored one request may bring
 // in lists. Other writers wait while they are written.
 const MaxNewRecords = 100_000
@@ -172,4 +156,23 @@ func (k Key) Check(digest []byte) error {
 	}
 	return Errorf(KeyReused, "This Idempotency-Key was used before, for another request. "+
 		"Send the same request to retry it, or a new key to store something new.")
+}
+
+// Admit returns an error if the caller may not record into a block with that
+// telescope. Everyone who may record may do it into a block that has none. The
+// engine asks within the transaction that adds the records.
+func (a *Append) Admit(stored string) error {
+	if a.Telescopes == nil || stored == "" || a.Telescopes.has(stored) {
+		return nil
+	}
+	return a.Telescopes.refuse("the block "+a.Block, stored)
+}
+
+// Days returns the day of the call of each record to be added.
+func (a Append) Days() []Day {
+	days := make([]Day, len(a.Records))
+	for i, r := range a.Records {
+		days[i] = CallDay(r.Text)
+	}
+	return days
 }

@@ -1,8 +1,13 @@
 package oda
 
 import (
+	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"oda/internal/rawjson"
 )
 
 // Summary is what search, lists and provenance know about the content of a
@@ -89,4 +94,40 @@ const (
 // control characters, such as NUL, which PostgreSQL refuses, and is not too long.
 func isPlainText(text string) bool {
 	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// MarshalJSON writes the reference with the collection as its kind, and null for
+// a version that it does not name.
+func (r Reference) MarshalJSON() ([]byte, error) {
+	text := append(append([]byte(`{"kind":"`), r.Kind.Collection()...), `","id":`...)
+	text = append(rawjson.AppendQuoted(text, r.ID), `,"version":`...)
+	if r.Version == 0 {
+		text = append(text, "null"...)
+	} else {
+		text = strconv.AppendInt(text, r.Version, 10)
+	}
+	text = rawjson.AppendQuoted(append(text, `,"field":`...), r.Field)
+	return append(text, '}'), nil
+}
+
+// UnmarshalJSON parses what MarshalJSON writes.
+func (r *Reference) UnmarshalJSON(text []byte) error {
+	var in struct {
+		Kind    string `json:"kind"`
+		ID      string `json:"id"`
+		Version *int64 `json:"version"`
+		Field   string `json:"field"`
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	kind, ok := KindOf(in.Kind)
+	if !ok {
+		return fmt.Errorf("there is no collection %q", in.Kind)
+	}
+	*r = Reference{Kind: kind, ID: in.ID, Field: in.Field}
+	if in.Version != nil {
+		r.Version = *in.Version
+	}
+	return nil
 }
