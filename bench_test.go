@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/suite"
 )
 
 // benchText returns an SBDefinition of about 5 KB, with the metadata that stored
@@ -23,7 +24,7 @@ func benchText() string {
 // BenchmarkSplit takes the server's values out of a scanned body.
 func BenchmarkSplit(b *testing.B) {
 	text := benchText()
-	d := mustRead(b, "storeSBD", oda.SBDefinition, text)
+	d := suite.Document(b, oda.SBDefinition, text)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -36,7 +37,7 @@ func BenchmarkSplit(b *testing.B) {
 // BenchmarkSplice puts the server's values into a stored body, as an answer does.
 func BenchmarkSplice(b *testing.B) {
 	text := benchText()
-	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench"), stored(b)
+	body, m := suite.Document(b, oda.SBDefinition, text).Body("sbd-bench"), stored(b)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -49,7 +50,7 @@ func BenchmarkSplice(b *testing.B) {
 // BenchmarkRender does the same in memory, for an answer that is written often.
 func BenchmarkRender(b *testing.B) {
 	text := benchText()
-	body, m := mustRead(b, "storeSBD", oda.SBDefinition, text).Body("sbd-bench"), stored(b)
+	body, m := suite.Document(b, oda.SBDefinition, text).Body("sbd-bench"), stored(b)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -76,11 +77,11 @@ func BenchmarkJudge(b *testing.B) {
 // the engine.
 func BenchmarkDocument(b *testing.B) {
 	text := []byte(benchText())
-	mustRead(b, "storeSBD", oda.SBDefinition, string(text)) // compiles the description
+	suite.Document(b, oda.SBDefinition, string(text)) // compiles the description
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := read("storeSBD", oda.SBDefinition, text); err != nil {
+		if _, err := suite.Read("store", oda.SBDefinition, text); err != nil {
 			b.Fatal(err)
 		}
 	}

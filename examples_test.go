@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/embedded"
 	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 func TestOwnDocumentsComeBackAsSent(t *testing.T) { storeAndCompare(t, env.OwnDocuments(t)) }
@@ -21,11 +23,11 @@ func storeAndCompare(t *testing.T, all []env.Document) {
 	for _, e := range all {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			a := openArchive(t)
-			created, err := a.Create(t.Context(), readExample(t, operations[e.Kind].create, e), oda.Write{})
+			a := oda.NewArchive(embedded.Engine(t), &suite.Minter{})
+			created, err := a.Create(t.Context(), readExample(t, "create", e), oda.Write{})
 			compare(t, a, e, created, err)
 
-			d := readExample(t, operations[e.Kind].store, e)
+			d := readExample(t, "store", e)
 			id := cmp.Or(d.ID, "x")
 			stored, err := a.Store(t.Context(), id, d, oda.Write{User: "mary"})
 			e.Text = []byte(compare(t, a, e, stored, err))
@@ -33,7 +35,7 @@ func storeAndCompare(t *testing.T, all []env.Document) {
 				t.Errorf("stored with %+v", m)
 			}
 
-			updated, err := a.Store(t.Context(), id, readExample(t, operations[e.Kind].store, e), oda.Write{User: "john"})
+			updated, err := a.Store(t.Context(), id, readExample(t, "store", e), oda.Write{User: "john"})
 			compare(t, a, e, updated, err)
 			if m := updated.Metadata; m.Version != 2 || m.LastModifiedBy != "john" || m.CreatedBy != "mary" {
 				t.Errorf("updated to %+v", m)
@@ -47,7 +49,7 @@ func storeAndCompare(t *testing.T, all []env.Document) {
 
 func readExample(t *testing.T, operation string, e env.Document) *oda.Document {
 	t.Helper()
-	d, err := read(operation, e.Kind, e.Text)
+	d, err := suite.Read(operation, e.Kind, e.Text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,16 +60,28 @@ func readExample(t *testing.T, operation string, e env.Document) *oda.Document {
 // sent. It returns the answer.
 func compare(t *testing.T, a *oda.Archive, e env.Document, stored *oda.Entity, err error) string {
 	t.Helper()
-	answer := textOf(t, stored, err)
-	want := spliced(e.Kind, e.Text, stored.ID, stored.Metadata, listed(e.Kind, e.Text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := suite.Render(t, stored)
+	want := suite.Spliced(e.Kind, e.Text, stored.ID, stored.Metadata, suite.Listed(e.Kind, e.Text))
 	if answer != want {
 		t.Errorf("answered\n%s\nwant\n%s", answer, want)
 	}
-	read, err := a.Get(t.Context(), stored.Ref)
-	if got := textOf(t, read, err); got != answer {
+	if got := get(t, a, stored.Ref); got != answer {
 		t.Errorf("answered\n%s\nbut read\n%s", answer, got)
 	}
 	return answer
+}
+
+// get reads a document.
+func get(t *testing.T, a *oda.Archive, ref oda.Ref) string {
+	t.Helper()
+	e, err := a.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return suite.Render(t, e)
 }
 
 func recordAndCompare(t *testing.T, a *oda.Archive, e env.Document, id string) {
@@ -77,13 +91,12 @@ func recordAndCompare(t *testing.T, a *oda.Archive, e env.Document, id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := append(listed(e.Kind, e.Text), record)
+	held := append(suite.Listed(e.Kind, e.Text), record)
 	if recorded[0].Sequence != int64(len(held)) || recorded[0].Metadata.Version != 2 {
 		t.Errorf("recorded as %+v", recorded)
 	}
-	block, err := a.Get(t.Context(), oda.Ref{Kind: e.Kind, ID: id})
-	want := spliced(e.Kind, e.Text, id, recorded[0].Metadata, held)
-	if got := textOf(t, block, err); got != want {
+	want := suite.Spliced(e.Kind, e.Text, id, recorded[0].Metadata, held)
+	if got := get(t, a, oda.Ref{Kind: e.Kind, ID: id}); got != want {
 		t.Errorf("with a record it is\n%s\nwant\n%s", got, want)
 	}
 }

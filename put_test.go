@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/internal/test/suite"
 )
 
 // stored returns the metadata of the entity that the tests update.
@@ -21,7 +22,7 @@ func stored(t testing.TB) oda.Metadata {
 // putOf returns the Put of an SBDefinition x with that metadata.
 func putOf(t testing.TB, metadata string) oda.Put {
 	t.Helper()
-	d := mustRead(t, "storeSBD", oda.SBDefinition, `{"metadata":`+metadata+`}`)
+	d := suite.Document(t, oda.SBDefinition, `{"metadata":`+metadata+`}`)
 	return oda.Put{
 		Ref: oda.Ref{Kind: oda.SBDefinition, ID: "x"}, Expected: d.Metadata, Compare: oda.AllFields,
 		Creator: "creator", Modifier: "modifier", At: instant(t, "2026-03-05"),
@@ -112,68 +113,6 @@ func TestAnUpdateMustComeWithTheStoredMetadata(t *testing.T) {
 	}
 }
 
-func TestAFirstStoreTakesAnyMetadata(t *testing.T) {
-	at := instant(t, "2026-03-05")
-	want := oda.Metadata{Version: 1, CreatedBy: "creator", CreatedOn: at, LastModifiedBy: "creator", LastModifiedOn: at}
-	for _, metadata := range []string{`null`, `{}`, matching, `{"version":null,"last_modified_by":"x"}`} {
-		next, err := oda.Judge([]oda.Put{putOf(t, metadata)}, []*oda.Metadata{nil})
-		if err != nil || next[0] != want {
-			t.Errorf("%s: got %+v, %v", metadata, next, err)
-		}
-	}
-}
-
-func TestTheLastModificationIsNotComparedIfRecordsAreKept(t *testing.T) {
-	m := stored(t)
-	judge := func(metadata string) error {
-		put := putOf(t, metadata)
-		put.Compare = oda.KeptFields
-		_, err := oda.Judge([]oda.Put{put}, []*oda.Metadata{&m})
-		return err
-	}
-	for _, metadata := range []string{
-		matching, edited(t, `"john"`, `"jane"`), edited(t, `.250000Z`, `.1Z`),
-		`{"version":4,"created_by":"mary","created_on":"2026-03-01T20:59:58Z"}`,
-	} {
-		if err := judge(metadata); err != nil {
-			t.Errorf("%s: %v", metadata, err)
-		}
-	}
-	for _, metadata := range []string{
-		`{}`, edited(t, `:4,`, `:5,`), edited(t, `"mary"`, `"mia"`), edited(t, `20:59:58.000000Z`, `20:59:58.000001Z`), edited(t, `"version":4,`, ``),
-	} {
-		if err := judge(metadata); oda.CodeOf(err) != oda.MetadataMismatch {
-			t.Errorf("%s: %v", metadata, err)
-		}
-	}
-}
-
-func TestEveryEntityThatDoesNotMatchIsReported(t *testing.T) {
-	m := stored(t)
-	puts := make([]oda.Put, 4)
-	for i, metadata := range []string{edited(t, `:4,`, `:3,`), matching, `{}`, edited(t, `"john"`, `"jane"`)} {
-		puts[i] = putOf(t, metadata)
-		puts[i].Pointer = "/sbds/" + string(rune('0'+i))
-	}
-	_, err := oda.Judge(puts, []*oda.Metadata{&m, &m, nil, &m})
-	e, _ := errors.AsType[*oda.Error](err)
-	if e == nil || e.Code != oda.MetadataMismatch {
-		t.Fatal(err)
-	}
-	want := []oda.Fault{
-		{Pointer: "/sbds/0/metadata/version", Detail: "is 3, stored is 4"},
-		{Pointer: "/sbds/3/metadata/last_modified_by", Detail: `is "jane", stored is "john"`},
-	}
-	if diff := cmp.Diff(want, e.Faults); diff != "" {
-		t.Error(diff)
-	}
-	for _, want := range []string{"2 of 4 entities", "Nothing was stored", "Read these entities"} {
-		if !strings.Contains(e.Detail, want) {
-			t.Errorf("%q does not say %q", e.Detail, want)
-		}
-	}
-}
-
 // A request for several entities may have only one. Its faults have longer
 // pointers, but the detail must still name the field.
 func TestASingleEntityInARequestForSeveralIsReportedInFull(t *testing.T) {
@@ -236,20 +175,5 @@ func TestConditionsAreCheckedBeforeTheMetadata(t *testing.T) {
 				t.Errorf("the metadata was compared first: %v", err)
 			}
 		})
-	}
-}
-
-func TestLastModifiedOnAlwaysGrows(t *testing.T) {
-	m := stored(t)
-	before, same, after := m.LastModifiedOn-1_000_000, m.LastModifiedOn, m.LastModifiedOn+7
-	for at, want := range map[oda.Instant]oda.Instant{before: same + 1, same: same + 1, same + 1: same + 1, after: after} {
-		if got := m.Touched("jane", at); got.LastModifiedOn != want || got.LastModifiedBy != "jane" || got.Version != 4 {
-			t.Errorf("a record at %v: %+v", at, got)
-		}
-		put := putOf(t, matching)
-		put.At = at
-		if got := put.Next(m); got.LastModifiedOn != want || got.LastModifiedBy != "modifier" || got.Version != 5 {
-			t.Errorf("an update at %v: %+v", at, got)
-		}
 	}
 }

@@ -10,13 +10,14 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/suite"
 )
 
 // summaryOf returns the summary of a document as received. It checks that the
 // stored document has the same summary.
 func summaryOf(t *testing.T, kind oda.Kind, text string) oda.Summary {
 	t.Helper()
-	d, err := read(operations[kind].store, kind, []byte(text))
+	d, err := suite.Read("store", kind, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,31 +194,6 @@ func TestNamesTelescopesWordsAndBlocksAreFound(t *testing.T) {
 	}
 }
 
-// Documents before or after a document in the same request do not change its
-// summary.
-func TestOtherDocumentsOfARequestDoNotAffectASummary(t *testing.T) {
-	small := `{"sbd_id":"small","telescope":"ska_mid","name":"findme please","prj_ref":"prj-1","t":{"ra":77.5,"dec":10.25}}`
-	large := `{"sbd_id":"large-%d","name":[` + strings.Repeat(`"a",`, 150_000) + `"b"],"telescope":"ska_low"}`
-	want := summaryOf(t, oda.SBDefinition, small)
-	for _, d := range several(t, `{"sbds":[`+fmt.Sprintf(large, 1)+`,`+small+`,`+fmt.Sprintf(large, 2)+`]}`) {
-		x := d.Extract()
-		if d.ID == "small" {
-			if diff := cmp.Diff(want, *x.Summary()); diff != "" {
-				t.Errorf("- alone, + with others:\n%s", diff)
-			}
-		} else if x.Summary().Telescope != "ska_low" {
-			t.Errorf("%s has the telescope %q", d.ID, x.Summary().Telescope)
-		}
-		again, err := oda.ExtractOf(d.Kind, d.Body(d.ID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x.Hash() != again.Hash() {
-			t.Errorf("%s has another hash once it is stored", d.ID)
-		}
-	}
-}
-
 // The telescope, the name and the references of a document are found even if they
 // follow a lot of other content.
 func TestTheEndOfALargeDocumentIsSummarizedToo(t *testing.T) {
@@ -271,7 +247,7 @@ func TestASummaryIsBounded(t *testing.T) {
 
 func TestTheHashChangesOnlyWithTheSummary(t *testing.T) {
 	hash := func(text string) int64 {
-		d, err := read("storeSBI", oda.SBInstance, []byte(text))
+		d, err := suite.Read("store", oda.SBInstance, []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

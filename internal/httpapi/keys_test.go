@@ -59,7 +59,7 @@ func TestKeysOfABlock(t *testing.T) {
 	}
 	want(t, 200, a.Do("POST", "/ebs", `{"b":1}`, key, "k"))
 	want(t, 200, a.Do("POST", "/sbds", `{"c":1}`, key, "k"))
-	refused(t, a.Do("POST", "/ebs/create", `{"d":1}`, key, "k"), 422, oda.KeyReused)
+	refused(t, a.Do("POST", "/ebs/create", `{"b":1}`, key, "k"), 422, oda.KeyReused) // another operation
 }
 
 func TestFormOfKeys(t *testing.T) {

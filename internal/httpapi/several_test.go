@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -108,8 +107,9 @@ func TestStoreSeveralRefuses(t *testing.T) {
 			})
 		})
 	}
-	if ids := list(t, a, "sbds", everything); !slices.Equal(ids, []string{"a", "b"}) {
-		t.Errorf("afterwards there are %v", ids)
+	p := refused(t, a.Do("PUT", "/", `{"sbds":[{"sbd_id":"n"}],"ebs":[{"eb_id":"n"},{"eb_id":"e"},{"eb_id":"e"}]}`), 422, oda.DuplicateEntity)
+	if diff := cmp.Diff([]oda.Fault{{Pointer: "/ebs/2", Detail: "ExecutionBlock e is already at /ebs/1"}}, p.Errors); diff != "" {
+		t.Error(diff)
 	}
 }
 

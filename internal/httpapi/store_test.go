@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,39 +8,6 @@ import (
 	"oda"
 	"oda/internal/test/env"
 )
-
-// These tests store the documents of the test data, of every kind and age, and
-// real ones where they are available.
-func TestOwnDocumentsComeBackAsSent(t *testing.T) { comeBack(t, env.OwnDocuments(t)) }
-
-func TestRealDocumentsComeBackAsSent(t *testing.T) { comeBack(t, env.RealDocuments(t)) }
-
-func comeBack(t *testing.T, documents []env.Document) {
-	a := env.Start(t)
-	for i, d := range documents {
-		t.Run(d.Name, func(t *testing.T) {
-			path := fmt.Sprintf("/%s/fixture-%d", d.Kind.Collection(), i)
-			r := a.Do("PUT", path, string(d.Text))
-			if r.Status == 422 { // it has an identifier of its own
-				p := refused(t, r, 422, oda.IdentifierMismatch)
-				if !slices.Contains(p.pointers(), "/"+d.Kind.IDField()) {
-					t.Fatalf("the fault is at %v", p.pointers())
-				}
-				path = "/" + d.Kind.Collection() + "/" + member(t, d.Text, d.Kind.IDField())
-				r = a.Do("PUT", path, string(d.Text))
-				if r.Status == 422 {
-					refused(t, r, 422, oda.MetadataMismatch)
-					t.Skip("another document has this identifier")
-				}
-			}
-			want(t, 200, r)
-			if get := want(t, 200, a.Do("GET", path, "")); get.Text() != r.Text() {
-				t.Error("GET does not answer what PUT answered")
-			}
-			want(t, 200, a.Do("PUT", path, r.Text()))
-		})
-	}
-}
 
 // The form of metadata is always checked, even on a first store and a creation.
 func TestMetadataOfWrongForm(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"oda/client"
 	"oda/night"
 	"oda/provenance"
+	"oda/search"
 )
 
 // archive is an archive as a scenario sees it: an engine, or a server that the Go
@@ -25,6 +26,8 @@ type archive interface {
 	Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error)
 	Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error)
 	Night(ctx context.Context, which client.Night) (*night.Report, error)
+	// Search reads all pages and calls between after each.
+	Search(ctx context.Context, s search.Search, between func()) ([]oda.Found, error)
 }
 
 // writing is a document to be stored: as an engine gets it, and as a caller sends it.
@@ -104,4 +107,21 @@ func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, e
 // keyOf returns an idempotency key for a request with this body.
 func keyOf(value, body string) *oda.Key {
 	return &oda.Key{Value: value, Digest: sha256.Sum256([]byte(body))}
+}
+
+func (a direct) Search(ctx context.Context, s search.Search, between func()) ([]oda.Found, error) {
+	searcher, all := search.New(a.engine), []oda.Found{}
+	for {
+		page, err := searcher.Search(ctx, s)
+		if err == nil && len(page.Items) > s.Limit {
+			err = fmt.Errorf("a page has %d items", len(page.Items))
+		}
+		if all = append(all, page.Items...); err != nil || page.Next == "" {
+			return all, err
+		}
+		if s, err = search.Parse(s.Kind, map[string][]string{"cursor": {page.Next}}); err != nil {
+			return nil, err
+		}
+		between()
+	}
 }

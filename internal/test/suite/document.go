@@ -26,21 +26,29 @@ var description = sync.OnceValues(func() (*contract.Description, error) {
 	return contract.Load(api.JSON(), "Record")
 })
 
-// Document parses a text as the body with which an entity of this kind is
-// stored by identifier. Like a request, it is checked against the API
-// description.
-func Document(tb TB, kind oda.Kind, text string) *oda.Document {
-	tb.Helper()
+// Read parses a text as the body of an operation: store or create. Like a request,
+// it is checked against the API description.
+func Read(operation string, kind oda.Kind, text []byte) (*oda.Document, error) {
 	d, err := description()
 	if err != nil {
-		tb.Fatalf("the API description: %v", err)
+		return nil, err
 	}
-	op := d.Operation("store" + strings.ToUpper(kind.Prefix()))
-	index, err := op.CheckWatched([]byte(text), maxDepth, oda.Watched)
+	index, err := d.Operation(operation+strings.ToUpper(kind.Prefix())).CheckWatched(text, maxDepth, oda.Watched)
+	if err != nil {
+		return nil, err
+	}
+	return oda.NewDocument(kind, text, index, 0, ""), nil
+}
+
+// Document parses a text as the body with which an entity of this kind is stored by
+// identifier.
+func Document(tb TB, kind oda.Kind, text string) *oda.Document {
+	tb.Helper()
+	d, err := Read("store", kind, []byte(text))
 	if err != nil {
 		tb.Fatalf("the document %s: %v", text, err)
 	}
-	return oda.NewDocument(kind, []byte(text), index, 0, "")
+	return d
 }
 
 // Record checks a text against the API description of a record, and returns it

@@ -140,9 +140,6 @@ var splices = []struct {
 // fill replaces the placeholders in a text of splices.
 func fill(template, id string, m oda.Metadata) string {
 	object := string(m.AppendJSON(nil))
-	quote := func(text string) string {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
-	}
 	return strings.NewReplacer(
 		"<ID>", id, "<M>", object[1:len(object)-1], "<V>", fmt.Sprint(m.Version),
 		"<CB>", quote(m.CreatedBy), "<CO>", quote(m.CreatedOn.String()),

@@ -40,9 +40,7 @@ type member struct {
 	tail             string   // white space in an object without members
 }
 
-// draft is a document in pieces. It can be written as a caller sends it, and as
-// the archive must answer it. Since nothing here parses a text, it is an
-// independent implementation of the rules about bytes.
+// draft is a document in pieces, to be written as a caller sends it.
 type draft struct {
 	kind    oda.Kind
 	members []member
@@ -85,64 +83,18 @@ func (d draft) sent(id string, claim oda.Metadata) string {
 		case m.role == identifier:
 			return `"` + id + `"`
 		case m.role == metadata:
-			return object(m.inner, m.tail, "", nil, value)
+			return object(m.inner, m.tail, value)
 		case m.role == requestResponses:
 			return "[" + m.lead + strings.Join(d.records, m.mid+","+m.lead) + m.mid + "]"
 		}
 		return spelled(claim, m.role, m.spelling)
 	}
-	return object(d.members, d.tail, "", nil, value)
+	return object(d.members, d.tail, value)
 }
 
-// answer writes the draft as it must be returned: with the identifier, the
-// metadata and the records of the archive.
-func (d draft) answer(id string, m oda.Metadata, list []string, hasList bool) string {
-	records := "[" + strings.Join(list, ",") + "]"
-	var value func(m member) string
-	stored := m
-	value = func(m member) string {
-		switch m.role {
-		case other:
-			return m.value
-		case identifier:
-			return `"` + id + `"`
-		case metadata:
-			if m.null {
-				m.inner, m.tail = nil, ""
-			}
-			var missing []string
-			for f := range lastModifiedOn + 1 {
-				if find(m.inner, f) == nil {
-					missing = append(missing, `"`+fields[f]+`":`+spelled(stored, f, 0))
-				}
-			}
-			return object(m.inner, m.tail, "", missing, value)
-		case requestResponses:
-			return records
-		}
-		return spelled(stored, m.role, 0)
-	}
-	first := ""
-	if find(d.members, identifier) == nil {
-		first = `"` + d.kind.IDField() + `":"` + id + `"`
-	}
-	var last []string
-	if hasList && !d.listed() {
-		last = append(last, `"request_responses":`+records)
-	}
-	if find(d.members, metadata) == nil {
-		last = append(last, `"metadata":`+value(member{role: metadata, null: true}))
-	}
-	return object(d.members, d.tail, first, last, value)
-}
-
-// object writes members, with one more at the beginning and others at the end.
-// White space before the closing brace stays there.
-func object(members []member, tail, first string, last []string, value func(member) string) string {
+// object writes members. White space before the closing brace stays there.
+func object(members []member, tail string, value func(member) string) string {
 	var parts []string
-	if first != "" {
-		parts = append(parts, first)
-	}
 	for i, m := range members {
 		text := m.lead + m.key + m.mid + ":" + m.mid + value(m)
 		if i < len(members)-1 {
@@ -152,7 +104,7 @@ func object(members []member, tail, first string, last []string, value func(memb
 		}
 		parts = append(parts, text)
 	}
-	return "{" + strings.Join(append(parts, last...), ",") + tail + "}"
+	return "{" + strings.Join(parts, ",") + tail + "}"
 }
 
 // spelled writes a managed field. Spelling 0 is the archive's own; the others
@@ -174,7 +126,7 @@ func spelled(m oda.Metadata, field role, spelling int) string {
 
 func quoted(text string, spelling int) string {
 	if spelling == 0 {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+		return quote(text)
 	}
 	b, err := json.Marshal(text) // escapes more than necessary
 	if err != nil {

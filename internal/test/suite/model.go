@@ -23,6 +23,7 @@ type logged struct {
 }
 
 type entity struct {
+	sent     string // the document, as it was sent
 	draft    draft
 	metadata oda.Metadata
 	list     []numbered
@@ -78,10 +79,13 @@ func newModel() *model {
 func (m *model) text(ref oda.Ref) string {
 	e := m.entities[ref]
 	var list []string
+	if e.hasList {
+		list = []string{}
+	}
 	for _, r := range e.list {
 		list = append(list, r.text)
 	}
-	return e.draft.answer(ref.ID, e.metadata, list, e.hasList)
+	return Spliced(ref.Kind, []byte(e.sent), ref.ID, e.metadata, list)
 }
 
 // put stores all or none. It returns the answers, or the code of the refusal
@@ -130,7 +134,7 @@ func (m *model) store(w write) {
 		e.metadata = oda.Metadata{CreatedBy: w.user, CreatedOn: w.at, LastModifiedOn: w.at - 1}
 		m.entities[w.ref] = e
 	}
-	e.draft = w.draft
+	e.draft, e.sent = w.draft, w.draft.sent(w.ref.ID, w.claim)
 	e.metadata.Version++
 	e.touch(w.user, w.at)
 	if !w.keep {

@@ -12,9 +12,10 @@ import (
 	"oda/search"
 )
 
-// seek reads the parameters of a search, written as in an address but without
-// its escapes: NAME=VALUE, with an & between.
-func (d *desk) seek(kind oda.Kind, raw string) search.Search {
+// find gives what a search finds, page by page, and calls between after each. Its
+// parameters are written as in an address but without its escapes: NAME=VALUE, with
+// an & between.
+func (d *desk) find(kind oda.Kind, raw string, between func()) []oda.Found {
 	d.tb.Helper()
 	params := url.Values{}
 	for part := range strings.SplitSeq(raw, "&") {
@@ -26,32 +27,11 @@ func (d *desk) seek(kind oda.Kind, raw string) search.Search {
 	if err != nil {
 		d.tb.Fatalf("search %s: %v", raw, err)
 	}
-	return q
-}
-
-// find gives what a search finds, page by page, and calls between after each.
-func (d *desk) find(kind oda.Kind, raw string, between func()) []oda.Found {
-	d.tb.Helper()
-	searcher := search.New(d.engine)
-	all := []oda.Found{}
-	for range 10_000 {
-		q := d.seek(kind, raw)
-		page, err := searcher.Search(d.ctx, q)
-		if err != nil {
-			d.tb.Fatalf("search %s: %v", raw, err)
-		}
-		if len(page.Items) > q.Limit {
-			d.tb.Fatalf("search %s: a page has %d items", raw, len(page.Items))
-		}
-		all = append(all, page.Items...)
-		if page.Next == "" {
-			return all
-		}
-		between()
-		raw = "cursor=" + page.Next
+	all, err := d.store.Search(d.ctx, q, between)
+	if err != nil {
+		d.tb.Fatalf("search %s: %v", raw, err)
 	}
-	d.tb.Fatalf("the search does not end")
-	return nil
+	return all
 }
 
 // found gives the identifiers that a search finds, in order.
@@ -149,6 +129,17 @@ var searches = []scenario{
 		for _, raw := range []string{"q=hidden", "q=secret", `where=/request_responses/0/request = "secret"`, `where=/*/0/request ~ "s"`, `where=/request_responses != []`} {
 			same(t, raw, d.found(oda.ExecutionBlock, raw), []string{})
 		}
+	}},
+	{"documents of one request are each found by what they say themselves", func(t *testing.T, d *desk) {
+		large := `{"name":[` + strings.Repeat(`"a",`, 150_000) + `"b"],"telescope":"ska_low"}`
+		small := `{"telescope":"ska_mid","name":"findme please","prj_ref":"prj-1","t":{"ra":77.5,"dec":10.25}}`
+		if _, err := d.store.Put(d.ctx, []writing{d.write(sbd("large-1"), large), d.write(sbd("small"), small), d.write(sbd("large-2"), large)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range []string{"telescope=ska_mid", "q=findme please", "ref=prj-1", "cone=77.5,10.25,0.1"} {
+			same(t, raw, d.found(oda.SBDefinition, raw), []string{"small"})
+		}
+		same(t, "the others", d.found(oda.SBDefinition, "telescope=ska_low&sort=id"), []string{"large-1", "large-2"})
 	}},
 	{"an acknowledged write is found by the next search", func(t *testing.T, d *desk) {
 		for i := range 20 {

@@ -19,6 +19,7 @@ import (
 	"oda/internal/test/judge"
 	"oda/night"
 	"oda/provenance"
+	"oda/search"
 )
 
 // spoken is an archive that the Go client speaks to, over HTTP. What goes over the
@@ -33,7 +34,8 @@ type spoken struct {
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
 	api, err := httpapi.New(httpapi.Config{
-		Archive: oda.NewArchive(guided{engine}, named{}), Provenance: provenance.New(engine), Nights: night.New(engine), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
+		Archive: oda.NewArchive(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
+		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: night.New(engine),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
 	if err != nil {
@@ -304,4 +306,21 @@ func (s spoken) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph,
 
 func (s spoken) Night(ctx context.Context, which client.Night) (*night.Report, error) {
 	return s.as("").Night(ctx, which)
+}
+
+func (s spoken) Search(ctx context.Context, q search.Search, between func()) ([]oda.Found, error) {
+	all := []oda.Found{}
+	for page, err := range s.as("").SearchPages(ctx, q) {
+		if err == nil && len(page) > q.Limit {
+			err = fmt.Errorf("a page has %d items", len(page))
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range page {
+			all = append(all, *f)
+		}
+		between()
+	}
+	return all, nil
 }

@@ -40,7 +40,7 @@ var groups = []struct {
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
 	{"provenance", tracing, tracingInside},
-	{"search", nil, searches},
+	{"search", searches, nil},
 	{"changes", changes, changesInside},
 	{"moving", nil, moving},
 	{"closing", nil, closing},

@@ -1,77 +1,16 @@
-package oda_test
+package suite
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
-	"sync"
-	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"oda"
-	"oda/api"
-	"oda/internal/contract"
 )
 
-// This file has what the tests of documents share: a way to turn a body into a
-// Document, and a second implementation of splicing, with another JSON parser and
+// This file has a second implementation of splicing, with another JSON parser and
 // from the outside in, to compare the first with.
-
-const maxDepth = 100
-
-var description = sync.OnceValues(func() (*contract.Description, error) { return contract.Load(api.JSON(), "Record") })
-
-// operations has the operationIds that store and create each kind.
-var operations = map[oda.Kind]struct{ store, create string }{
-	oda.SBDefinition:   {"storeSBD", "createSBD"},
-	oda.SBInstance:     {"storeSBI", "createSBI"},
-	oda.ExecutionBlock: {"storeEB", "createEB"},
-	oda.Project:        {"storePRJ", "createPRJ"},
-}
-
-// read checks and parses a body as a request does.
-func read(operation string, kind oda.Kind, text []byte) (*oda.Document, error) {
-	d, err := description()
-	if err != nil {
-		return nil, err
-	}
-	index, err := d.Operation(operation).CheckWatched(text, maxDepth, oda.Watched)
-	if err != nil {
-		return nil, err
-	}
-	return oda.NewDocument(kind, text, index, 0, ""), nil
-}
-
-func mustRead(t testing.TB, operation string, kind oda.Kind, text string) *oda.Document {
-	t.Helper()
-	d, err := read(operation, kind, []byte(text))
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return d
-}
-
-func render(t interface{ Fatal(...any) }, b oda.Body, m oda.Metadata, records oda.Texts) string {
-	var out bytes.Buffer
-	if err := b.WriteTo(&out, m, records); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
-// recordsOf returns records to render. Nil means that there is no list, not an
-// empty one.
-func recordsOf(records []string) oda.Texts {
-	if records == nil {
-		return nil
-	}
-	texts := make([][]byte, len(records))
-	for i, r := range records {
-		texts[i] = []byte(r)
-	}
-	return oda.TextsOf(texts)
-}
 
 // part is the value of a member or element, and its place in the text.
 type part struct {
@@ -119,8 +58,8 @@ func elements(text string) []string {
 	return texts
 }
 
-// member returns the text of a member.
-func member(text, name string) (string, bool) {
+// textOf returns the text of a member.
+func textOf(text, name string) (string, bool) {
 	all, _ := parts(text)
 	for _, p := range all {
 		if p.name == name {
@@ -157,7 +96,7 @@ func splicedMetadata(text string, m oda.Metadata) string {
 	members, last := parts(text)
 	var missing []string
 	for _, f := range managedMembers(m) {
-		if _, ok := member(text, f[0]); !ok {
+		if _, ok := textOf(text, f[0]); !ok {
 			missing = append(missing, `"`+f[0]+`":`+f[1])
 		}
 	}
@@ -176,9 +115,9 @@ func splicedMetadata(text string, m oda.Metadata) string {
 	return text
 }
 
-// spliced returns what the archive must answer for a stored document. The records
+// Spliced returns what the archive must answer for a stored document. The records
 // are nil if the entity has no list of them.
-func spliced(kind oda.Kind, document []byte, id string, m oda.Metadata, records []string) string {
+func Spliced(kind oda.Kind, document []byte, id string, m oda.Metadata, records []string) string {
 	const space = " \t\r\n"
 	inner := strings.TrimLeft(string(document), space)
 	lead := string(document)[:len(document)-len(inner)]
@@ -191,13 +130,13 @@ func splicedObject(kind oda.Kind, text, id string, m oda.Metadata, records []str
 	list := "[" + strings.Join(records, ",") + "]"
 
 	tail := ""
-	if _, ok := member(text, "request_responses"); !ok && kind == oda.ExecutionBlock && records != nil {
+	if _, ok := textOf(text, "request_responses"); !ok && kind == oda.ExecutionBlock && records != nil {
 		tail += `,"request_responses":` + list
 	}
-	if _, ok := member(text, "metadata"); !ok {
+	if _, ok := textOf(text, "metadata"); !ok {
 		tail += `,"metadata":` + splicedMetadata("{}", m)
 	}
-	_, named := member(text, kind.IDField())
+	_, named := textOf(text, kind.IDField())
 
 	text = text[:last] + tail + text[last:]
 	for i := len(members) - 1; i >= 0; i-- {
@@ -225,12 +164,12 @@ func splicedObject(kind oda.Kind, text, id string, m oda.Metadata, records []str
 	return text[:1] + identifier + text[1:]
 }
 
-// listed returns the records of a document, nil if it has no list.
-func listed(kind oda.Kind, document []byte) []string {
+// Listed returns the records of a document, nil if it has no list.
+func Listed(kind oda.Kind, document []byte) []string {
 	if kind != oda.ExecutionBlock {
 		return nil
 	}
-	list, ok := member(string(document), "request_responses")
+	list, ok := textOf(string(document), "request_responses")
 	if !ok {
 		return nil
 	}
