@@ -30,38 +30,25 @@ func dist(t *testing.T) (string, versions) {
 	if folder == "" {
 		t.Skip("this tests a whole release: make release-test")
 	}
-	v, err := readVersions(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := have(readVersions(root))(t)
 	return folder, v
 }
 
 // unpacked returns the files of a tar archive by name, without their first folder.
 func unpacked(t *testing.T, path string) map[string][]byte {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := have(os.Open(path))(t)
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := have(gzip.NewReader(f))(t)
 	files := map[string][]byte{}
 	for r := tar.NewReader(z); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, name, _ := strings.Cut(header.Name, "/")
-		if files[name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		files[name] = have(io.ReadAll(r))(t)
 	}
 }
 
@@ -81,10 +68,7 @@ func TestDistHasEverythingAndItsChecksums(t *testing.T) {
 		fmt.Sprintf("oda_helper-%s-py3-none-any.whl", v.python),
 	}
 	slices.Sort(want)
-	found, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := have(os.ReadDir(folder))(t)
 	var got []string
 	for _, f := range found {
 		got = append(got, f.Name())
@@ -108,10 +92,7 @@ func TestEveryProgramIsStaticAndForItsPlatform(t *testing.T) {
 				t.Errorf("%s: %s is missing", p, name)
 			}
 		}
-		info, err := buildinfo.Read(bytes.NewReader(files["oda"]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := have(buildinfo.Read(bytes.NewReader(files["oda"])))(t)
 		settings := map[string]string{}
 		for _, s := range info.Settings {
 			settings[s.Key] = s.Value
@@ -124,10 +105,7 @@ func TestEveryProgramIsStaticAndForItsPlatform(t *testing.T) {
 		}
 		switch p.os {
 		case "linux":
-			f, err := elf.NewFile(bytes.NewReader(files["oda"]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := have(elf.NewFile(bytes.NewReader(files["oda"])))(t)
 			if libraries, err := f.ImportedLibraries(); err != nil && !errors.Is(err, elf.ErrNoSymbols) || len(libraries) > 0 || f.Section(".interp") != nil {
 				t.Errorf("%s: it needs libraries: %v %v", p, libraries, err)
 			}
@@ -138,9 +116,7 @@ func TestEveryProgramIsStaticAndForItsPlatform(t *testing.T) {
 		}
 		if p.os == runtime.GOOS && p.arch == runtime.GOARCH {
 			path := filepath.Join(t.TempDir(), "oda")
-			if err := os.WriteFile(path, files["oda"], 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, files["oda"], 0o755))
 			if got := strings.TrimSpace(output(t, path, "--version")); got != "oda "+v.semver {
 				t.Errorf("oda --version says %q, want the version of the tag, %s", got, v.semver)
 			}
@@ -156,17 +132,11 @@ func TestPackagesHaveTheVersionOfTheTag(t *testing.T) {
 			t.Errorf("the Debian package says %q", got)
 		}
 	}
-	packed, err := loader.Load(filepath.Join(folder, fmt.Sprintf("oda-%s.tgz", v.semver)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := have(loader.Load(filepath.Join(folder, fmt.Sprintf("oda-%s.tgz", v.semver))))(t)
 	if packed.Metadata.Version != v.semver || packed.Metadata.AppVersion != v.semver {
 		t.Errorf("the chart says version %s, appVersion %s", packed.Metadata.Version, packed.Metadata.AppVersion)
 	}
-	whole, err := loader.Load(filepath.Join(root, "deploy/helm/oda"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := have(loader.Load(filepath.Join(root, "deploy/helm/oda")))(t)
 	if len(packed.Raw) != len(whole.Raw) || len(packed.Templates) != len(whole.Templates) {
 		t.Errorf("the chart has %d files, its sources have %d", len(packed.Raw), len(whole.Raw))
 	}
@@ -185,9 +155,7 @@ func TestTheBillCoversEverythingShipped(t *testing.T) {
 	folder, v := dist(t)
 	var bom cyclonedx.BOM
 	text := read(t, filepath.Join(folder, fmt.Sprintf("oda_%s.cdx.json", v.semver)))
-	if err := json.Unmarshal([]byte(text), &bom); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &bom))
 	components := map[string]cyclonedx.Component{}
 	for _, c := range *bom.Components {
 		components[c.BOMRef] = c
@@ -213,10 +181,7 @@ func TestTheBillCoversEverythingShipped(t *testing.T) {
 	}
 	for _, p := range platforms {
 		name := fmt.Sprintf("oda_%s_%s_%s.tar.gz", v.semver, p.os, p.arch)
-		info, err := buildinfo.Read(bytes.NewReader(unpacked(t, filepath.Join(folder, name))["oda"]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := have(buildinfo.Read(bytes.NewReader(unpacked(t, filepath.Join(folder, name))["oda"])))(t)
 		in := []string{name}
 		if p.os == "linux" {
 			in = append(in, fmt.Sprintf("oda_%s_%s.deb", v.debian, p.arch), fmt.Sprintf("oda_%s_image.tar", v.semver))

@@ -31,35 +31,19 @@ func images(t *testing.T) map[platform]v1.Image {
 	t.Helper()
 	folder, v := dist(t)
 	at := t.TempDir()
-	f, err := os.Open(filepath.Join(folder, fmt.Sprintf("oda_%s_image.tar", v.semver)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := have(os.Open(filepath.Join(folder, fmt.Sprintf("oda_%s_image.tar", v.semver))))(t)
 	defer f.Close()
 	unpack(t, f, at, false)
-	all, err := layout.ImageIndexFromPath(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := all.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := have(layout.ImageIndexFromPath(at))(t)
+	manifest := have(all.IndexManifest())(t)
 	if len(manifest.Manifests) != 1 || manifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != v.image {
 		t.Fatalf("the archive has %+v, want one image named %s", manifest.Manifests, v.image)
 	}
-	index, err := all.ImageIndex(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if manifest, err = index.IndexManifest(); err != nil {
-		t.Fatal(err)
-	}
+	index := have(all.ImageIndex(manifest.Manifests[0].Digest))(t)
+	manifest = have(index.IndexManifest())(t)
 	found := map[platform]v1.Image{}
 	for _, m := range manifest.Manifests {
-		if found[platform{m.Platform.OS, m.Platform.Architecture}], err = index.Image(m.Digest); err != nil {
-			t.Fatal(err)
-		}
+		found[platform{m.Platform.OS, m.Platform.Architecture}] = have(index.Image(m.Digest))(t)
 	}
 	return found
 }
@@ -72,9 +56,7 @@ func unpack(t *testing.T, from io.Reader, to string, owners bool) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path := filepath.Join(to, header.Name)
 		if header.Typeflag == tar.TypeDir {
 			err = os.MkdirAll(path, 0o755)
@@ -90,9 +72,7 @@ func unpack(t *testing.T, from io.Reader, to string, owners bool) {
 		if err == nil {
 			err = os.Chmod(path, header.FileInfo().Mode())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -105,9 +85,7 @@ func contents(t *testing.T, image v1.Image) map[string]string {
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[strings.Trim(header.Name, "/")] = fmt.Sprintf("%s %d:%d", header.FileInfo().Mode(), header.Uid, header.Gid)
 	}
 }
@@ -119,10 +97,7 @@ func TestTheImageIsMadeFromNothing(t *testing.T) {
 	}
 	folder, v := dist(t)
 	for p, image := range found {
-		config, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := have(image.ConfigFile())(t)
 		if config.OS != p.os || config.Architecture != p.arch {
 			t.Errorf("the image of %s is for %s/%s", p, config.OS, config.Architecture)
 		}
@@ -162,14 +137,9 @@ func TestTheImageIsMadeFromNothing(t *testing.T) {
 		// The program is the one of the archive for this platform.
 		var program []byte
 		for r := tar.NewReader(mutate.Extract(image)); program == nil; {
-			header, err := r.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
+			header := have(r.Next())(t)
 			if header.Name == "ko-app/oda" || header.Name == "/ko-app/oda" {
-				if program, err = io.ReadAll(r); err != nil {
-					t.Fatal(err)
-				}
+				program = have(io.ReadAll(r))(t)
 			}
 		}
 		packed := unpacked(t, filepath.Join(folder, fmt.Sprintf("oda_%s_%s_%s.tar.gz", v.semver, p.os, p.arch)))["oda"]
@@ -195,14 +165,9 @@ func unpackImage(t *testing.T) jail {
 	if !ok {
 		t.Skipf("there is no image for %s", runtime.GOARCH)
 	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := have(image.ConfigFile())(t)
 	j := jail{t.TempDir(), config.Config}
-	if err := os.Chmod(j.root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(j.root, 0o755))
 	unpack(t, mutate.Extract(image), j.root, true)
 	return j
 }
@@ -230,10 +195,7 @@ func TestTheImageRuns(t *testing.T) {
 	s.request(t, "GET", "/api/v1/night?date=2026-03-01&zone=Africa/Johannesburg", "", http.StatusOK)
 	s.stop(t)
 
-	info, err := os.Stat(filepath.Join(j.root, "var/lib/oda/archive.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := have(os.Stat(filepath.Join(j.root, "var/lib/oda/archive.db")))(t)
 	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != imageUser {
 		t.Errorf("the archive belongs to %d", owner)
 	}
@@ -242,9 +204,7 @@ func TestTheImageRuns(t *testing.T) {
 	var project struct {
 		ID string `json:"prj_id"`
 	}
-	if err := json.Unmarshal([]byte(stored), &project); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(stored), &project))
 	s = j.run(t, "serve", "--listen=127.0.0.1:0", "--log-format=json")
 	s.ready(t)
 	s.request(t, "GET", "/api/v1/prjs/"+project.ID, "", http.StatusOK)
@@ -286,9 +246,7 @@ func TestTheImageTrustsItsRootCertificates(t *testing.T) {
 		t.Error("a provider with an unknown root certificate was asked")
 	}
 	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: provider.Certificate().Raw})
-	if err := os.WriteFile(path, bytes.Join([][]byte{roots, own}, nil), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, bytes.Join([][]byte{roots, own}, nil), 0o644))
 	s = j.run(t, args...)
 	s.ready(t)
 	<-asked

@@ -92,9 +92,7 @@ func (d debian) setting(t *testing.T, name, value string) {
 		}
 	}
 	lines = append(lines, name+": "+value+"\n")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o640))
 }
 
 // start starts the very command of the unit, as its user, with its settings.
@@ -107,9 +105,7 @@ func (d debian) start(t *testing.T) *service {
 		}
 	}
 	c := &command{root: d.root, dir: unit["WorkingDirectory"], args: strings.Fields(unit["ExecStart"])}
-	if _, err := fmt.Sscan(d.must(t, "id", "--user", unit["User"])+d.must(t, "id", "--group", unit["User"]), &c.user, &c.group); err != nil {
-		t.Fatal(err)
-	}
+	have(fmt.Sscan(d.must(t, "id", "--user", unit["User"])+d.must(t, "id", "--group", unit["User"]), &c.user, &c.group))(t)
 	return start(t, c)
 }
 
@@ -120,9 +116,7 @@ func nextPackage(t *testing.T, program string) string {
 	output(t, "git", "-C", root, "archive", "--output", packed, "HEAD")
 	output(t, "tar", "--extract", "--file", packed, "--directory", tree)
 	settings := filepath.Join(tree, "deploy/systemd/oda.yaml")
-	if err := os.WriteFile(settings, []byte(read(t, settings)+"\n# A setting of the next version.\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(settings, []byte(read(t, settings)+"\n# A setting of the next version.\n"), 0o644))
 	return makePackage(t, tree, "999.0.0", program)
 }
 
@@ -164,9 +158,7 @@ func TestTheDebianPackageIsInstalledUpgradedAndRemoved(t *testing.T) {
 	var project struct {
 		ID string `json:"prj_id"`
 	}
-	if err := json.Unmarshal([]byte(stored), &project); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(stored), &project))
 
 	// An upgrade keeps what the operator has changed and what is stored, and asks nothing
 	// that apt does not answer.
@@ -208,9 +200,7 @@ func TestTheDebianPackageIsInstalledUpgradedAndRemoved(t *testing.T) {
 
 	// Without an archive a purge leaves nothing behind.
 	for _, path := range []string{"var/lib/oda", "var/log/oda"} {
-		if err := clearOut(filepath.Join(d.root, path)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, clearOut(filepath.Join(d.root, path)))
 	}
 	d.must(t, "dpkg", "--purge", "oda")
 	d.exists(t, false, "var/lib/oda", "var/log/oda", "etc/oda")

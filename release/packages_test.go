@@ -17,13 +17,9 @@ func makePackage(t *testing.T, tree, debian, program string) string {
 	t.Helper()
 	t.Chdir(tree) // nfpm.yaml names files of the tree
 	r := &release{root: ".", work: t.TempDir(), versions: versions{debian: debian}, time: time.Unix(1_700_000_000, 0)}
-	if err := os.WriteFile(r.licences(), []byte("Licences of others.\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(r.licences(), []byte("Licences of others.\n"), 0o644))
 	to := filepath.Join(t.TempDir(), "oda.deb")
-	if err := r.debianPackage(to, "amd64", program); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.debianPackage(to, "amd64", program))
 	return to
 }
 
@@ -31,9 +27,7 @@ func makePackage(t *testing.T, tree, debian, program string) string {
 func stub(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "oda")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 	return path
 }
 
@@ -138,9 +132,7 @@ func TestTheUnitIsValidAndHardened(t *testing.T) {
 	// The program need not be installed here.
 	unit := filepath.Join(t.TempDir(), "oda.service")
 	text := strings.ReplaceAll(read(t, filepath.Join(root, "deploy/systemd/oda.service")), "/usr/bin/oda", stub(t))
-	if err := os.WriteFile(unit, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(unit, []byte(text), 0o644))
 	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", unit).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
@@ -163,10 +155,7 @@ func readUnit(t *testing.T) map[string]string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := have(os.ReadFile(path))(t)
 	return string(text)
 }
 

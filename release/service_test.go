@@ -43,13 +43,8 @@ func start(t *testing.T, c *command) *service {
 	s.cmd = exec.Command(c.args[0], c.args[1:]...)
 	s.cmd.Dir, s.cmd.Env = c.dir, c.env
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: c.user, Gid: c.group}, Pdeathsig: syscall.SIGKILL}
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stderr := have(s.cmd.StderrPipe())(t)
+	must(t, s.cmd.Start())
 	go s.follow(stderr)
 	t.Cleanup(func() {
 		s.cmd.Process.Kill()
@@ -123,23 +118,14 @@ func (s *service) ready(t *testing.T) {
 // request sends a request and returns the answer, which must have a status.
 func (s *service) request(t *testing.T, method, path, body string, want int) string {
 	t.Helper()
-	request, err := http.NewRequest(method, s.url(t)+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := have(http.NewRequest(method, s.url(t)+path, strings.NewReader(body)))(t)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	client := http.Client{Timeout: patience}
-	answer, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := have(client.Do(request))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := have(io.ReadAll(answer.Body))(t)
 	if answer.StatusCode != want {
 		t.Fatalf("%s %s is %d, want %d:\n%s", method, path, answer.StatusCode, want, text)
 	}
@@ -160,9 +146,7 @@ func (s *service) wait() error {
 // stop stops the service as systemd and Kubernetes do.
 func (s *service) stop(t *testing.T) {
 	t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	if err := s.wait(); err != nil {
 		t.Errorf("it ended with %v:\n%s", err, s.log())
 	}

@@ -80,8 +80,7 @@ func TestARecordIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 
 func TestAFullSpoolDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
-	c := clientOf(t, network.address())
+	network, c := unconnected(t)
 	const bound = 20_000
 	rec, log := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond, MaxBytes: bound})
 	kept := fill(t, rec)
@@ -137,8 +136,7 @@ func fill(t *testing.T, rec *recorder.Recorder) int {
 func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := env.SmallDisk(t, 256<<10)
-	network := newRelay(t)
-	c := clientOf(t, network.address())
+	network, c := unconnected(t)
 	rec, log := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	kept := fill(t, rec)
 	env.Await(t, "a message about the full disk", func() bool { return strings.Contains(log.String(), "no space left on device") })
@@ -148,9 +146,7 @@ func TestAFullDiskDropsTheNewRecordLoudlyAndGoesOn(t *testing.T) {
 	recordNumbers(t, rec, kept+1, kept+100)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), kept+100)
-	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("sessions left: %v", left)
-	}
+	wantSent(t, dir)
 	if strings.Contains(log.String(), "damaged") {
 		t.Errorf("a line that did not fit is in the spool: %s", log)
 	}
@@ -193,8 +189,7 @@ func TestARecordLargerThanABatchIsSentAlone(t *testing.T) {
 
 func TestABlockThatTheArchiveLostIsCreatedAgain(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
-	c := clientOf(t, network.address())
+	network, c := unconnected(t)
 	rec, _ := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_low"}`)})
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 1, 5)

@@ -170,6 +170,14 @@ func sessionsIn(t testing.TB, dir string) []string {
 	return found
 }
 
+// wantSent checks that a spool has no sessions, so that everything was sent.
+func wantSent(t testing.TB, dir string) {
+	t.Helper()
+	if left := sessionsIn(t, dir); len(left) > 0 {
+		t.Errorf("sessions left: %v", left)
+	}
+}
+
 func closeRecorder(t testing.TB, rec *recorder.Recorder) {
 	t.Helper()
 	must.Do(t, rec.Close(patient(t)))
@@ -219,6 +227,13 @@ func newRelay(t testing.TB) *relay {
 		running.Wait()
 	})
 	return r
+}
+
+// unconnected returns a network without an archive, and a client that sends through it.
+func unconnected(t testing.TB) (*relay, *client.Client) {
+	t.Helper()
+	network := newRelay(t)
+	return network, clientOf(t, network.address())
 }
 
 func (r *relay) address() string { return r.listener.Addr().String() }

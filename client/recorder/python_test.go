@@ -32,8 +32,7 @@ func python(t *testing.T, dir, address string, arguments ...string) {
 
 func TestThePythonHelperShipsTheSpoolOfThisRecorder(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
-	c := clientOf(t, network.address())
+	network, c := unconnected(t)
 	dir := t.TempDir()
 	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid","f":0.35e9}`)})
 	recordNumbers(t, rec, 1, 1500)
@@ -41,15 +40,12 @@ func TestThePythonHelperShipsTheSpoolOfThisRecorder(t *testing.T) {
 	network.point(env.Start(t).Addr())
 	python(t, dir, network.address(), "-m", "oda_helper")
 	wantNumbers(t, c, rec.BlockID(), 1500)
-	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("sessions left: %v", left)
-	}
+	wantSent(t, dir)
 }
 
 func TestThisRecorderShipsTheSpoolOfThePythonHelper(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
-	c := clientOf(t, network.address())
+	network, c := unconnected(t)
 	dir := t.TempDir()
 	python(t, dir, network.address(), "-c", `
 import oda_helper
@@ -73,7 +69,5 @@ for n in range(1500):
 	if block, err := c.Get(t.Context(), oda.ExecutionBlock, got.Block); err != nil || !strings.Contains(string(block.Body), "ska_mid") {
 		t.Errorf("the block differs from the one opened: %v", err)
 	}
-	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("sessions left: %v", left)
-	}
+	wantSent(t, dir)
 }

@@ -39,9 +39,7 @@ func TestEveryRecordReachesTheArchiveInOrder(t *testing.T) {
 	recordNumbers(t, rec, 2501, 2600)
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 2600)
-	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("sessions left after everything was sent: %v", left)
-	}
+	wantSent(t, dir)
 	block, err := c.Get(t.Context(), oda.ExecutionBlock, rec.BlockID())
 	if err != nil || !strings.Contains(string(block.Body), `"telescope":"ska_mid"`) {
 		t.Errorf("the block lacks the members of the document: %v", err)
@@ -157,15 +155,12 @@ func TestABlockIsOpenedWhileTheArchiveIsUnavailable(t *testing.T) {
 	if !strings.Contains(string(block.Body), `"telescope":"ska_mid","f":0.35e9`) || block.Metadata.CreatedBy != "ada" || block.Metadata.Version != 1 {
 		t.Errorf("the block became %s", block.Body)
 	}
-	if left := sessionsIn(t, dir); len(left) > 0 {
-		t.Errorf("sessions left: %v", left)
-	}
+	wantSent(t, dir)
 }
 
 func TestABlockWithoutRecordsReachesTheArchive(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
-	c := clientOf(t, network.address())
+	network, c := unconnected(t)
 	rec, _ := opened(t, c, recorder.Options{CreateTimeout: 50 * time.Millisecond})
 	network.point(env.Start(t).Addr())
 	closeRecorder(t, rec)
@@ -184,9 +179,7 @@ func TestAnInvalidDocumentIsRefusedAtOnce(t *testing.T) {
 			t.Errorf("%s was accepted as the block %s", document, rec.BlockID())
 			closeRecorder(t, rec)
 		}
-		if left := sessionsIn(t, dir); len(left) > 0 {
-			t.Errorf("%s left %v", document, left)
-		}
+		wantSent(t, dir)
 	}
 }
 

@@ -100,9 +100,8 @@ func TestAKilledProcessIsResumedFromItsSpool(t *testing.T) {
 
 func TestAProcessKilledDuringAnOutageIsResumed(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
+	network, c := unconnected(t)
 	dir := t.TempDir()
-	c := clientOf(t, network.address())
 	block, last := killed(t, network.address(), dir, 500)
 	if left := sessionsIn(t, dir); len(left) != 1 {
 		t.Fatalf("the spool has %v", left)
@@ -125,9 +124,8 @@ func TestAProcessKilledDuringAnOutageIsResumed(t *testing.T) {
 
 func TestNothingIsRecordedIntoTheBlockOfSomebodyElse(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
+	network, c := unconnected(t)
 	dir := t.TempDir()
-	c := clientOf(t, network.address())
 	rec, log := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`)})
 	recordNumbers(t, rec, 1, 5)
 	archive := env.Start(t)
@@ -150,9 +148,8 @@ func TestNothingIsRecordedIntoTheBlockOfSomebodyElse(t *testing.T) {
 
 func TestResumeCreatesABlockThatTheArchiveLost(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
+	network, c := unconnected(t)
 	dir := t.TempDir()
-	c := clientOf(t, network.address())
 	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond})
 	network.point(env.Start(t).Addr())
 	recordNumbers(t, rec, 11, 15)
@@ -169,9 +166,8 @@ func TestResumeCreatesABlockThatTheArchiveLost(t *testing.T) {
 
 func TestTheRecordsOfALongOutageArriveInOrder(t *testing.T) {
 	t.Parallel()
-	network := newRelay(t)
+	network, c := unconnected(t)
 	dir := t.TempDir()
-	c := clientOf(t, network.address())
 	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond, Sync: recorder.SyncNever})
 	const records = 1500
 	record := func(first, last int) {

@@ -106,9 +106,7 @@ func TestSlowListingsLeaveConnectionsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := largePostgres(t, "")
 	a := env.Start(t, func(c *app.Config) { c.Database = dsn })
-	if reply := a.Do("PUT", "/ebs/b", `{}`); reply.Status != 200 {
-		t.Fatal(reply.Text())
-	}
+	a.Must("PUT", "/ebs/b", `{}`)
 	recorded := make(chan string, 1)
 	stop := make(chan struct{})
 	go func() {
@@ -131,9 +129,7 @@ func TestSlowListingsLeaveConnectionsForOthers(t *testing.T) {
 		t.Errorf("%d listings began and %d were refused, want 4 and 12", len(begun), refused)
 	}
 	// A page is read at once, and need not wait for its turn.
-	if reply := a.Do("GET", "/sbds?user=anna&limit=10", ""); reply.Status != 200 {
-		t.Errorf("a page is answered %d: %s", reply.Status, reply.Text())
-	}
+	a.Must("GET", "/sbds?user=anna&limit=10", "")
 	close(stop)
 	if failure, failed := <-recorded; failed {
 		t.Errorf("recording failed during listings: %s", failure)
@@ -145,14 +141,10 @@ func TestAListingIsCutOffIfItBlocksWriting(t *testing.T) {
 	t.Parallel()
 	dsn := largePostgres(t, "&pool_max_conns=1")
 	a := env.Start(t, func(c *app.Config) { c.Database = dsn })
-	if reply := a.Do("PUT", "/ebs/b", `{}`); reply.Status != 200 {
-		t.Fatal(reply.Text())
-	}
+	a.Must("PUT", "/ebs/b", `{}`)
 	r := readSlowly(t, a.Addr())
 	for range 3 {
-		if reply := a.Do("POST", "/ebs/b/request_response", `{"request":"x"}`); reply.Status != 200 {
-			t.Errorf("a record is answered %d: %s", reply.Status, reply.Text())
-		}
+		a.Must("POST", "/ebs/b/request_response", `{"request":"x"}`)
 	}
 	r.cutOff(t)
 }

@@ -63,14 +63,7 @@ func onEdited(t *testing.T, test func(t *testing.T, engine string, a *env.Archiv
 // one that was given before, or it says that the block is damaged.
 func TestNoAnswerIsWrongBecauseARowIsDamaged(t *testing.T) {
 	onEdited(t, func(t *testing.T, engine string, a *env.Archive, use func(*app.Config), edit func(statements ...string)) {
-		store := func(method, path, body string) string {
-			t.Helper()
-			reply := a.Do(method, path, body)
-			if reply.Status != 200 {
-				t.Fatalf("%s %s is answered %d: %s", method, path, reply.Status, reply.Text())
-			}
-			return reply.Text()
-		}
+		store := func(method, path, body string) string { return a.Must(method, path, body).Text() }
 		paths, before, metadata := make([][]string, len(brokenRows)), make(map[string]string), make([]string, len(brokenRows))
 		var statements []string
 		for i, broken := range brokenRows {
@@ -190,9 +183,7 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 			{"/ebs/eb-damaged", document},
 			{"/prjs/prj-1", `{"obs_blocks": [{"sbd_ids": ["sbd-damaged"]}]}`},
 		} {
-			if reply := a.Do("PUT", put[0], put[1]); reply.Status != 200 {
-				t.Fatalf("PUT %s is answered %d: %s", put[0], reply.Status, reply.Text())
-			}
+			a.Must("PUT", put[0], put[1])
 		}
 		must.Do(t, a.Stop())
 		if engine == "sqlite" { // as after a crash, before the index had it
@@ -214,9 +205,7 @@ func TestADamagedSummaryNamesItsEntity(t *testing.T) {
 			}
 		}
 		for _, path := range []string{"/sbds/sbd-damaged", "/ebs/eb-damaged", "/sbds/sbd-whole", "/sbds/search?q=whole"} {
-			if reply := a.Do("GET", path, ""); reply.Status != 200 {
-				t.Errorf("GET %s is answered %d: %s", path, reply.Status, reply.Text())
-			}
+			a.Must("GET", path, "")
 		}
 	})
 }
@@ -232,9 +221,7 @@ func TestADamagedPageNamesTheEntityThatIsAskedFor(t *testing.T) {
 		if i == 20 {
 			note = "in the middle of all" + note
 		}
-		if reply := a.Do("PUT", fmt.Sprintf("/sbds/sbd-%d", i), `{"note": "`+note+`"}`); reply.Status != 200 {
-			t.Fatalf("PUT is answered %d: %s", reply.Status, reply.Text())
-		}
+		a.Must("PUT", fmt.Sprintf("/sbds/sbd-%d", i), `{"note": "`+note+`"}`)
 	}
 	must.Do(t, a.Stop())
 	content := must.Get(os.ReadFile(path))(t)
@@ -253,9 +240,7 @@ func TestADamagedPageNamesTheEntityThatIsAskedFor(t *testing.T) {
 func TestAFollowerIsToldThatTheLogIsDamaged(t *testing.T) {
 	onEdited(t, func(t *testing.T, engine string, a *env.Archive, use func(*app.Config), edit func(statements ...string)) {
 		for _, path := range []string{"/sbds/sbd-1", "/prjs/prj-lost", "/sbds/sbd-2"} {
-			if reply := a.Do("PUT", path, "{}"); reply.Status != 200 {
-				t.Fatalf("PUT %s is answered %d: %s", path, reply.Status, reply.Text())
-			}
+			a.Must("PUT", path, "{}")
 			a.Do("GET", "/changes", "") // PostgreSQL numbers what is stored, one by one
 		}
 		must.Do(t, a.Stop())

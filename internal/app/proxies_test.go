@@ -42,9 +42,7 @@ func startGateway(t *testing.T, example string, start func(dir, config, address 
 	g := &gateway{t: t, address: freeAddress(t), audit: filepath.Join(dir, "audit.log")}
 	tokens := filepath.Join(dir, "tokens")
 	var err error
-	if g.token, err = auth.CreateToken(tokens, auth.Token{Name: "script", Role: auth.Editor, Created: time.Now().UTC()}); err != nil {
-		t.Fatal(err)
-	}
+	g.token = must.Get(auth.CreateToken(tokens, auth.Token{Name: "script", Role: auth.Editor, Created: time.Now().UTC()}))(t)
 	archive := env.Oda(t, "serve", "--base-path=/oda", "--tokens="+tokens, "--trust-proxy=127.0.0.1", "--audit-log="+g.audit)
 	certificate, key := env.SelfSigned(t)
 	for name, text := range map[string][]byte{"crt": certificate, "key": key, "users": []byte("ada:{PLAIN}of-ada\nben:{PLAIN}of-ben\n")} {

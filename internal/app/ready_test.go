@@ -30,15 +30,11 @@ func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
 		t.Errorf("readyz answers %d %s", status, text)
 	}
 	answered(t, "GET", a.Origin()+"/livez", "")
-	if reply := a.Do("GET", "/prjs?user=DefaultUser", ""); reply.Status != 200 {
-		t.Errorf("reading is answered %d: %s", reply.Status, reply.Text())
-	}
+	a.Must("GET", "/prjs?user=DefaultUser", "")
 	empty()
 	env.Await(t, "the archive is ready, since there is space again", func() bool {
 		status, _ := send(t, "GET", ready, "")
 		return status == 200
 	})
-	if reply := a.Do("POST", "/prjs", body); reply.Status != 200 {
-		t.Errorf("the archive is ready, but a store is answered %d: %s", reply.Status, reply.Text())
-	}
+	a.Must("POST", "/prjs", body)
 }

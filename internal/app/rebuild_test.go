@@ -29,23 +29,11 @@ func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
 	}
 	database := emptyDatabase(t, "sqlite")
 	a := env.Start(t, func(c *app.Config) { c.Database = database })
-	stored := func(path, body string) {
-		t.Helper()
-		if reply := a.Do(http.MethodPut, path, body); reply.Status != http.StatusOK {
-			t.Fatalf("PUT %s: %d: %s", path, reply.Status, reply.Text())
-		}
-	}
+	stored := func(path, body string) { a.Must(http.MethodPut, path, body) }
 	recorded := func(name, user string) {
-		t.Helper()
-		if reply := a.Do(http.MethodPatch, "/ebs/eb-1/request_response", fmt.Sprintf(`{"request":%q}`, name), "X-Forwarded-User", user); reply.Status != http.StatusOK {
-			t.Fatalf("record %s: %d: %s", name, reply.Status, reply.Text())
-		}
+		a.Must(http.MethodPatch, "/ebs/eb-1/request_response", fmt.Sprintf(`{"request":%q}`, name), "X-Forwarded-User", user)
 	}
-	metadata := func() string {
-		var d struct{ Metadata json.RawMessage }
-		must.Do(t, json.Unmarshal(a.Do(http.MethodGet, "/ebs/eb-1", "").Body, &d))
-		return string(d.Metadata)
-	}
+	metadata := func() string { return metadataOf(t, a.Must(http.MethodGet, "/ebs/eb-1", "").Text()) }
 	stored("/ebs/eb-1", "{\n\"telescope\": \"ska_mid\"}")
 	recorded("a", "ada")
 	recorded("b", "eve")

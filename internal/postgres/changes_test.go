@@ -50,8 +50,7 @@ func tell(changes []oda.Change) string {
 // A change that is missing in the middle of a round is not passed over.
 func TestALostChangeIsNotSkipped(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
+	s, conn, _ := fresh(t)
 	mustPut(t, s, write(t, block("a"), `{}`))
 	for range 3 {
 		mustRecord(t, s, "a", "x")
@@ -370,8 +369,7 @@ func TestADamagedRowOfTheLogIsCalledDamaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := env.Postgres(t)
-			s, conn := open(t, dsn), connect(t, dsn)
+			s, conn, _ := fresh(t)
 			mustPut(t, s, write(t, block("a"), `{}`))
 			mustRecord(t, s, "a", "x")
 			must.Get(s.End(t.Context()))(t)

@@ -35,8 +35,7 @@ func entries(t *testing.T, conn *pgx.Conn) string {
 
 func TestMostRecordsDoNotTouchTheIndexOfDays(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
+	s, conn, _ := fresh(t)
 	mustPut(t, s, write(t, block("b"), `{}`))
 	mustRecordOn(t, s, "b", "2026-03-01")
 	// If there is no index, nothing can touch it.

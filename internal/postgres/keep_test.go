@@ -127,8 +127,7 @@ func TestRecordsThatCameWithTheFirstStoreAreKept(t *testing.T) {
 // Otherwise each keep would make the list of the next version longer.
 func TestAKeepDoesNotMakeTheListOfRecordsLonger(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
+	s, conn, dsn := fresh(t)
 	for id, test := range map[string]struct {
 		members []string // of the first version, and of those that follow it
 		want    string

@@ -42,8 +42,7 @@ func TestAnArchiveWhoseSequenceLagsIsOnlyRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsn := env.Postgres(t)
-			before, conn := open(t, dsn), connect(t, dsn)
+			before, conn, dsn := fresh(t)
 			mustPut(t, before, write(t, block("b"), `{}`))
 			for range 9 {
 				mustRecord(t, before, "b", "x")
@@ -78,8 +77,7 @@ func TestAnArchiveWhoseSequenceLagsIsOnlyRead(t *testing.T) {
 // Every statement that writes refuses a number that a round has seen.
 func TestNothingIsWrittenWithANumberOfThePast(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
+	s, conn, dsn := fresh(t)
 	for _, id := range []string{"a", "b"} {
 		mustPut(t, s, write(t, block(id), `{}`))
 		mustRecord(t, s, id, "x")
@@ -196,8 +194,7 @@ func TestASequenceIsSetBackUnderRunningProcesses(t *testing.T) {
 // even once to a version and once to a record.
 func TestNoNumberIsGivenTwice(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
+	s, conn, dsn := fresh(t)
 	mustPut(t, s, write(t, block("b"), `{}`))
 	follow(t, s, 0, 100)
 	mustRecord(t, s, "b", "x")

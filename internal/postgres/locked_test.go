@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"oda"
-	"oda/internal/test/env"
 )
 
 // While somebody has locked a whole table, nothing is stored, and the answers say so.
@@ -13,8 +12,7 @@ func TestWritesToALockedTableAreCertainlyNotStored(t *testing.T) {
 	for _, table := range []string{"heads", "versions", "records", "changes"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			dsn := env.Postgres(t)
-			s, holder := open(t, dsn), connect(t, dsn)
+			s, holder, dsn := fresh(t)
 			mustPut(t, s, write(t, block("b"), `{}`))
 			mustRecord(t, s, "b", "one")
 			m := mustPut(t, s, write(t, sbd("s"), `{}`)).Metadata

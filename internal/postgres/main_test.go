@@ -47,6 +47,13 @@ func open(tb testing.TB, dsn string) *postgres.Store {
 	return s
 }
 
+// fresh opens an archive in a new database, with a connection of the test's own.
+func fresh(tb testing.TB) (s *postgres.Store, conn *pgx.Conn, dsn string) {
+	tb.Helper()
+	dsn = env.Postgres(tb)
+	return open(tb, dsn), connect(tb, dsn), dsn
+}
+
 // Shorter names for what the tests do with the database directly.
 var (
 	connect = env.Connect

@@ -46,8 +46,7 @@ func TestWhatWasLoadedSurvivesACrash(t *testing.T) {
 // What the log says of a row that was edited is not exported.
 func TestVersionsWithExchangedNumbersAreNotExported(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
+	s, conn, _ := fresh(t)
 	mustPut(t, s, write(t, sbd("a"), `{}`))
 	mustPut(t, s, write(t, sbd("b"), `{}`))
 	end := must.Get(s.End(t.Context()))(t)

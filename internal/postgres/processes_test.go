@@ -106,20 +106,6 @@ func sendHeader(t *testing.T, method, address, body string) (int, http.Header, s
 	return response.StatusCode, response.Header, string(text)
 }
 
-func TestADatabaseOfANewerProgramIsRefusedInOneSentence(t *testing.T) {
-	t.Parallel()
-	dsn := env.Postgres(t)
-	open(t, dsn)
-	do(t, connect(t, dsn), "INSERT INTO migrations (number, name, checksum) SELECT max(number) + 1, 'later', 'x' FROM migrations")
-	_, err := postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler))
-	if err == nil {
-		t.Fatal("the archive was opened")
-	}
-	if text := err.Error(); !strings.Contains(text, "newer than this program") || strings.ContainsAny(text, "\n") {
-		t.Errorf("the error is %q", text)
-	}
-}
-
 func TestOneOfManyUpdatesThroughSeveralStoresWins(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
@@ -162,8 +148,7 @@ func hold(t *testing.T, dsn string, ref oda.Ref) (letGo func()) {
 
 func TestAKilledProcessLeavesNothingLocked(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, watch := open(t, dsn), connect(t, dsn)
+	s, watch, dsn := fresh(t)
 	mustPut(t, s, write(t, sbd("a"), `{}`))
 	mustPut(t, s, write(t, sbd("b"), `{}`))
 	mustPut(t, s, write(t, block("b"), `{}`))

@@ -81,8 +81,7 @@ func TestRecordingIntoManyBlocksAndIntoOneFromTwoStores(t *testing.T) {
 // While another session holds the head of a block, records for it are gathered.
 func TestGatheredRecordsAreAnsweredOneByOne(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, watch := open(t, dsn), connect(t, dsn)
+	s, watch, dsn := fresh(t)
 	m := mustPut(t, s, write(t, block("b"), `{}`)).Metadata
 	mustPut(t, s, write(t, block("other"), `{}`))
 	letGo := hold(t, dsn, block("b"))
@@ -159,8 +158,7 @@ func TestGatheredRecordsAreAnsweredOneByOne(t *testing.T) {
 // Another session holds a block for long. Only records into that block wait.
 func TestAHeldBlockDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, watch := open(t, dsn), connect(t, dsn)
+	s, watch, dsn := fresh(t)
 	for _, id := range []string{"held", "a", "z"} {
 		mustPut(t, s, write(t, block(id), `{}`))
 	}

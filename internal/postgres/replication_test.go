@@ -175,35 +175,6 @@ func TestAnAbandonedWriteStaysUnseenUntilAStandbyConfirmsIt(t *testing.T) {
 	}
 }
 
-func TestAWriteWhoseCallerIsGoneWaitsForNoLock(t *testing.T) {
-	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
-	e := mustPut(t, s, write(t, sbd("held"), `{}`))
-	other := connect(t, dsn)
-	do(t, other, "BEGIN", "SELECT FROM heads WHERE identifier = 'held' FOR UPDATE")
-	ctx, cancel := context.WithCancel(context.Background())
-	answered := make(chan error, 1)
-	go func() {
-		_, err := s.Put(ctx, []oda.Put{next(t, sbd("held"), e.Metadata)})
-		answered <- err
-	}()
-	await(t, "the write to wait", patience, func() bool { return waiting(t, conn) == 1 })
-	cancel()
-	if err := <-answered; err == nil {
-		t.Error("the write was acknowledged")
-	}
-	// Its session has left the lock, and has ended.
-	await(t, "the write to be given up", patience, func() bool {
-		sessions := query[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'oda%' AND datname = current_database()")
-		return waiting(t, conn) == 0 && sessions == s.Connections()
-	})
-	do(t, other, "ROLLBACK")
-	if got := mustGet(t, s, sbd("held")).Metadata.Version; got != 1 {
-		t.Errorf("version %d is stored, want 1", got)
-	}
-}
-
 // The pool hands a connection to the next user only if it can still be used.
 func TestACallerWhoLeavesBreaksNoOtherRequest(t *testing.T) {
 	t.Parallel()

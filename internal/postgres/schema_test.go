@@ -173,24 +173,35 @@ func TestAnUpgradeDuringADumpHoldsNobodyUp(t *testing.T) {
 }
 
 // An archive whose tables were made by another text of the schema is refused, and nothing
-// is changed. So is one of a program from before the first release, which had more steps.
+// is changed. So is one of a program from before the first release, which had more steps,
+// and one of a newer program.
 func TestAnArchiveWithOtherTablesIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]string{
-		"another text": "UPDATE migrations SET checksum = 'x'",
-		"more steps":   "UPDATE migrations SET checksum = 'x'; INSERT INTO migrations (number, name, checksum) VALUES (2, 'listed', 'y')",
+	for name, test := range map[string]struct {
+		change string
+		want   error
+		says   string
+	}{
+		"another text": {"UPDATE migrations SET checksum = 'x'", migrate.ErrOther, "oda export"},
+		"more steps": {
+			"UPDATE migrations SET checksum = 'x'; INSERT INTO migrations (number, name, checksum) VALUES (2, 'listed', 'y')", migrate.ErrOther, "oda export",
+		},
+		"a newer program": {"INSERT INTO migrations (number, name, checksum) SELECT max(number) + 1, 'later', 'x' FROM migrations", migrate.ErrNewer, "newer than this program"},
 	} {
 		dsn := madeArchive(t)
-		conn := connect(t, dsn)
-		do(t, conn, strings.Split(change, "; ")...)
-		for command, open := range map[string]func() (*postgres.Store, error){
-			"serve": func() (*postgres.Store, error) { return postgres.Open(t.Context(), dsn, slog.New(slog.DiscardHandler)) },
-			"backup": func() (*postgres.Store, error) {
-				return postgres.OpenExisting(t.Context(), dsn, slog.New(slog.DiscardHandler))
+		do(t, connect(t, dsn), strings.Split(test.change, "; ")...)
+		for command, open := range map[string]func(context.Context, string, *slog.Logger) error{
+			"serve": func(ctx context.Context, dsn string, log *slog.Logger) error {
+				_, err := postgres.Open(ctx, dsn, log)
+				return err
+			},
+			"backup": func(ctx context.Context, dsn string, log *slog.Logger) error {
+				_, err := postgres.OpenExisting(ctx, dsn, log)
+				return err
 			},
 		} {
-			_, err := open()
-			if !errors.Is(err, migrate.ErrOther) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "oda export") {
+			err := open(t.Context(), dsn, slog.New(slog.DiscardHandler))
+			if !errors.Is(err, test.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s, %s: the error is %v", name, command, err)
 			}
 		}

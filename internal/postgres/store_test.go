@@ -59,8 +59,7 @@ func documentedGrants(tb testing.TB, schema, role string) []string {
 
 func TestTheViewsShowWhatIsAnswered(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, conn := open(t, dsn), connect(t, dsn)
+	s, conn, _ := fresh(t)
 	kept := func(ref oda.Ref, text string) oda.Put {
 		put := write(t, ref, text)
 		put.KeepRecords, put.Compare = true, oda.KeptFields

@@ -20,8 +20,7 @@ import (
 // the database cannot store do not affect the others.
 func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
-	dsn := env.Postgres(t)
-	s, watch := open(t, dsn), connect(t, dsn)
+	s, watch, dsn := fresh(t)
 	const running, held, free = postgres.Alone, 32, 40 // as many as run at once, and more
 	stored := map[string]oda.Metadata{}
 	for i := range held + free {

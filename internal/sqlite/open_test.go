@@ -54,6 +54,16 @@ func made(t *testing.T, path string) {
 	must.Do(t, s.Close())
 }
 
+// edited makes an archive, and runs SQL on it.
+func edited(text string) func(*testing.T, string) {
+	return func(t *testing.T, path string) { made(t, path); script(t, path, text) }
+}
+
+// foreign makes a database as another program does.
+func foreign(text string) func(*testing.T, string) {
+	return func(t *testing.T, path string) { script(t, path, text) }
+}
+
 // overwrite damages a part of a file.
 func overwrite(t *testing.T, path string, at int64, length int) {
 	t.Helper()
@@ -64,107 +74,76 @@ func overwrite(t *testing.T, path string, at int64, length int) {
 
 func TestAnUnusableArchiveIsRefusedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(t *testing.T, path string) string // returns the path to open
+		prepare func(t *testing.T, path string)
 		want    string
 	}{
-		"another engine has it open, in this very process": {func(t *testing.T, path string) string {
-			open(t, path)
-			return path
-		}, fmt.Sprintf("another oda has it open (process %d); stop that one", os.Getpid())},
-		"it is newer than the program": {func(t *testing.T, path string) string {
-			made(t, path)
-			script(t, path, "INSERT INTO migrations SELECT max(number) + 1, 'later', 'x', 'y' FROM migrations")
-			return path
-		}, "install a newer version of oda"},
-		"its first step is another": {func(t *testing.T, path string) string {
-			made(t, path)
-			script(t, path, "UPDATE migrations SET checksum = 'x'")
-			return path
-		}, "export it with that program"},
-		"somebody added an index": {func(t *testing.T, path string) string {
-			made(t, path)
-			script(t, path, "CREATE INDEX extra ON heads (created_by)")
-			return path
-		}, "changed by something other than oda"},
-		"somebody dropped a table": {func(t *testing.T, path string) string {
-			made(t, path)
-			script(t, path, "DROP TABLE records")
-			return path
-		}, "changed by something other than oda"},
-		"it is a database of another program": {func(t *testing.T, path string) string {
-			script(t, path, "CREATE TABLE photos (name TEXT)")
-			return path
-		}, "not an archive of oda"},
-		"it has another encoding": {func(t *testing.T, path string) string {
-			script(t, path, fmt.Sprintf("PRAGMA encoding = 'UTF-16le'; PRAGMA application_id = %d; CREATE TABLE heads (identifier TEXT)", applicationID))
-			return path
-		}, "its texts are in UTF-16le, so oda has not made it; restore it from a backup that oda made"},
-		"it is a text": {func(t *testing.T, path string) string {
-			must.Do(t, os.WriteFile(path, []byte("dear diary,\n"), 0o600))
-			return path
-		}, "not an archive of oda"},
-		"its beginning is damaged": {func(t *testing.T, path string) string {
+		"another engine has it open, in this very process": {
+			func(t *testing.T, path string) { open(t, path) },
+			fmt.Sprintf("another oda has it open (process %d); stop that one", os.Getpid()),
+		},
+		"it is newer than the program": {
+			edited("INSERT INTO migrations SELECT max(number) + 1, 'later', 'x', 'y' FROM migrations"),
+			"install a newer version of oda",
+		},
+		"its first step is another":           {edited("UPDATE migrations SET checksum = 'x'"), "export it with that program"},
+		"somebody added an index":             {edited("CREATE INDEX extra ON heads (created_by)"), "changed by something other than oda"},
+		"somebody dropped a table":            {edited("DROP TABLE records"), "changed by something other than oda"},
+		"it is a database of another program": {foreign("CREATE TABLE photos (name TEXT)"), "not an archive of oda"},
+		"it has another encoding": {
+			foreign(fmt.Sprintf("PRAGMA encoding = 'UTF-16le'; PRAGMA application_id = %d; CREATE TABLE heads (identifier TEXT)", applicationID)),
+			"its texts are in UTF-16le, so oda has not made it; restore it from a backup that oda made",
+		},
+		"it is a text": {func(t *testing.T, path string) { must.Do(t, os.WriteFile(path, []byte("dear diary,\n"), 0o600)) }, "not an archive of oda"},
+		"its beginning is damaged": {func(t *testing.T, path string) {
 			made(t, path)
 			overwrite(t, path, 0, 100)
-			return path
 		}, "not an archive of oda"},
-		"its directory is a file": {func(t *testing.T, path string) string {
-			must.Do(t, os.WriteFile(path, nil, 0o600))
-			return filepath.Join(path, "archive.db")
-		}, "not a directory"},
-		"it is a directory": {func(t *testing.T, path string) string {
-			must.Do(t, os.Mkdir(path, 0o700))
-			return path
-		}, "it is a directory; name a file in it with --db, such as "},
-		"it is a pipe": {func(t *testing.T, path string) string {
-			must.Do(t, syscall.Mkfifo(path, 0o600))
-			return path
-		}, "it is not a regular file"},
-		"it is empty": {func(t *testing.T, path string) string {
-			must.Do(t, os.WriteFile(path, nil, 0o600))
-			return path
-		}, "the file is empty, and oda never leaves one empty; if it was an archive, restore it from a backup, else remove it"},
-		"it is an empty database": {func(t *testing.T, path string) string {
-			script(t, path, "PRAGMA user_version = 1")
-			return path
-		}, "not an archive of oda"},
-		"it is a link to nothing": {func(t *testing.T, path string) string {
-			must.Do(t, os.Symlink("/nowhere/archive.db", path))
-			return path
-		}, "it is a symbolic link to /nowhere/archive.db, which does not exist"},
-		"it is a link that leads back to itself": {func(t *testing.T, path string) string {
-			must.Do(t, os.Symlink(filepath.Base(path), path))
-			return path
-		}, "it is a symbolic link that leads back to itself; name the file itself with --db"},
-		"it is gone, and its log is not": {func(t *testing.T, path string) string {
-			must.Do(t, os.WriteFile(path+"-wal", []byte("what was answered last"), 0o600))
-			return path
-		}, "its write-ahead log archive.db-wal does; restore the file it belongs to"},
-		"a page in the middle is damaged": {func(t *testing.T, path string) string {
+		"its directory is a file": {
+			func(t *testing.T, path string) {
+				must.Do(t, os.Remove(filepath.Dir(path)), os.WriteFile(filepath.Dir(path), nil, 0o600))
+			},
+			"not a directory",
+		},
+		"it is a directory": {func(t *testing.T, path string) { must.Do(t, os.Mkdir(path, 0o700)) }, "it is a directory; name a file in it with --db, such as "},
+		"it is a pipe":      {func(t *testing.T, path string) { must.Do(t, syscall.Mkfifo(path, 0o600)) }, "it is not a regular file"},
+		"it is empty": {
+			func(t *testing.T, path string) { must.Do(t, os.WriteFile(path, nil, 0o600)) },
+			"the file is empty, and oda never leaves one empty; if it was an archive, restore it from a backup, else remove it",
+		},
+		"it is an empty database": {foreign("PRAGMA user_version = 1"), "not an archive of oda"},
+		"it is a link to nothing": {
+			func(t *testing.T, path string) { must.Do(t, os.Symlink("/nowhere/archive.db", path)) },
+			"it is a symbolic link to /nowhere/archive.db, which does not exist",
+		},
+		"it is a link that leads back to itself": {
+			func(t *testing.T, path string) { must.Do(t, os.Symlink(filepath.Base(path), path)) },
+			"it is a symbolic link that leads back to itself; name the file itself with --db",
+		},
+		"it is gone, and its log is not": {
+			func(t *testing.T, path string) {
+				must.Do(t, os.WriteFile(path+"-wal", []byte("what was answered last"), 0o600))
+			},
+			"its write-ahead log archive.db-wal does; restore the file it belongs to",
+		},
+		"a page in the middle is damaged": {func(t *testing.T, path string) {
 			made(t, path)
 			overwrite(t, path, 4096, 4096) // the first page after the one with the schema
-			return path
 		}, "the file is damaged (SQLITE_CORRUPT); keep a copy of it and of its -wal file, and restore it from a backup"},
-		"its directory cannot be written": {func(t *testing.T, path string) string {
+		"its directory cannot be written": {func(t *testing.T, path string) {
 			if os.Getuid() == 0 {
 				t.Skip("root may write everywhere")
 			}
 			must.Do(t, os.Chmod(filepath.Dir(path), 0o500))
-			return path
 		}, "permission denied"},
-		"its log was cut off": {func(t *testing.T, path string) string {
-			made(t, path)
-			script(t, path, "UPDATE state SET last_position = last_position + 1")
-			return path
-		}, "its log of changes ends at position 2, but should end at 3; restore it from a backup"},
-		"its log is longer than it should be": {func(t *testing.T, path string) string {
-			made(t, path)
-			script(t, path, "UPDATE state SET last_position = 1")
-			return path
-		}, "its log of changes ends at position 2, but should end at 1"},
+		"its log was cut off": {
+			edited("UPDATE state SET last_position = last_position + 1"),
+			"its log of changes ends at position 2, but should end at 3; restore it from a backup",
+		},
+		"its log is longer than it should be": {edited("UPDATE state SET last_position = 1"), "its log of changes ends at position 2, but should end at 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := test.prepare(t, archivePath(t))
+			path := archivePath(t)
+			test.prepare(t, path)
 			started := time.Now()
 			text := tryOpen(t, path).Error()
 			if !strings.HasPrefix(text, "cannot open the archive "+path+": ") || !strings.Contains(text, test.want) {

@@ -29,10 +29,7 @@ func takeAll(t *testing.T, s *Store) []*conn {
 	t.Helper()
 	taken := make([]*conn, s.readers.size)
 	for i := range taken {
-		var err error
-		if taken[i], err = s.readers.take(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		taken[i] = must.Get(s.readers.take(t.Context()))(t)
 	}
 	return taken
 }

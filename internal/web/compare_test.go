@@ -25,9 +25,7 @@ func (s site) store(t *testing.T, at string, texts ...string) {
 			metadata := regexp.MustCompile(`"metadata":\{[^}]*\}`).FindString(stored.Text())
 			text = text[:len(text)-1] + "," + metadata + "}"
 		}
-		if answer := s.Do("PUT", at, text); answer.Status != http.StatusOK {
-			t.Fatalf("%s: %d %s", at, answer.Status, answer.Body)
-		}
+		s.Must("PUT", at, text)
 	}
 }
 

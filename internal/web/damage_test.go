@@ -20,7 +20,7 @@ func TestDamageHidesNothingElse(t *testing.T) {
 	use := func(c *app.Config) { c.Database = "sqlite:" + path }
 	s := emptySite(t, use)
 	for at, name := range map[string]string{"/sbds/sbd-1": "galaxy", "/sbds/sbd-2": "nebula", "/sbds/sbd-3": "galaxy", "/prjs/prj-1": "nebula"} {
-		s.must(t, "PUT", at, `{"name":"`+name+`"}`)
+		s.Must("PUT", at, `{"name":"`+name+`"}`)
 	}
 	must.Do(t, s.Stop())
 	conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)

@@ -32,7 +32,7 @@ func TestAnEmptyConditionIsLeftOut(t *testing.T) {
 // a word, and who copies an identifier easily copies one with it.
 func TestBlanksAroundAFilterMeanNothing(t *testing.T) {
 	s := emptySite(t)
-	s.must(t, "PUT", "/sbds/sbd-1", `{"name":"First","telescope":"ska_mid"}`)
+	s.Must("PUT", "/sbds/sbd-1", `{"name":"First","telescope":"ska_mid"}`)
 	s.storeCalls(t, "eb-1", []string{`{"request":" spaced ","status":"OK","request_sent_at":"2026-03-01T20:00:00Z"}`})
 	for at, want := range map[string]string{
 		"changes?id=%20eb-1%20":                    "changes?id=eb-1",

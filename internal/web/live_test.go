@@ -28,16 +28,6 @@ func (s site) connected(t *testing.T, ctx context.Context, at string) {
 	eventually(t, ctx, `document.querySelector("[data-connected]")?.dataset.connected === "true"`)
 }
 
-// must sends a request that is acknowledged.
-func (s site) must(t *testing.T, method, path, body string) *env.Reply {
-	t.Helper()
-	answer := s.Do(method, path, body)
-	if answer.Status != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
-	}
-	return answer
-}
-
 // What is stored and recorded while a page is open appears in it, without a reload
 // and without taking the focus away.
 func TestAnOpenPageShowsWhatIsNew(t *testing.T) {
@@ -52,14 +42,14 @@ func TestAnOpenPageShowsWhatIsNew(t *testing.T) {
 		evaluate[bool](t, tab, `document.querySelector("#changes a").focus(); window.still = document.activeElement.href; true`)
 	}
 
-	s.must(t, "PUT", "/ebs/eb-tonight", `{"telescope":"ska_mid"}`)
+	s.Must("PUT", "/ebs/eb-tonight", `{"telescope":"ska_mid"}`)
 	eventually(t, home, shown("#blocks .id", "eb-tonight"))
 	eventually(t, home, shown("#changes tr", "eb-tonight"))
 	eventually(t, changes, shown("#changes tr", "eb-tonight"))
 
-	s.must(t, "POST", "/ebs/eb-tonight/request_response", `{"request":"scan","status":"OK"}`)
-	s.must(t, "POST", "/ebs/eb-tonight/request_response", `{"request":"scan","status":"ERROR","error":{"detail":"no signal"}}`)
-	s.must(t, "PUT", "/sbds/sbd-tonight", `{"name":"Not a block"}`)
+	s.Must("POST", "/ebs/eb-tonight/request_response", `{"request":"scan","status":"OK"}`)
+	s.Must("POST", "/ebs/eb-tonight/request_response", `{"request":"scan","status":"ERROR","error":{"detail":"no signal"}}`)
+	s.Must("PUT", "/sbds/sbd-tonight", `{"name":"Not a block"}`)
 	eventually(t, home, shown("#changes tr", "Not a block"))
 	eventually(t, home, fmt.Sprintf(`%s === %d`, definitions, before+1))
 	eventually(t, home, `document.querySelector("#blocks tr .number").textContent === "2"`)
@@ -101,7 +91,7 @@ func TestAClickEndsWhereItBegan(t *testing.T) {
 	})()`)
 	want := evaluate[string](t, ctx, `window.clicked`)
 	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, link[0], link[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
-	s.must(t, "PUT", "/sbds/sbd-meanwhile", `{"name":"Came meanwhile"}`)
+	s.Must("PUT", "/sbds/sbd-meanwhile", `{"name":"Came meanwhile"}`)
 	eventually(t, other, shown("#changes tr", "Came meanwhile"))
 	if evaluate[bool](t, ctx, `new Promise((done) => setTimeout(done, 3000)).then(() => `+shown("#changes tr", "Came meanwhile")+`)`) {
 		t.Error("the list moves while the button is down")
@@ -118,7 +108,7 @@ func TestAnEmptyArchiveFills(t *testing.T) {
 	for tab, at := range map[context.Context]string{home: "", changes: "changes"} {
 		s.connected(t, tab, at)
 	}
-	s.must(t, "PUT", "/ebs/eb-first", `{}`)
+	s.Must("PUT", "/ebs/eb-first", `{}`)
 	for _, tab := range []context.Context{home, changes} {
 		eventually(t, tab, shown("table.changes thead + tbody tr", "eb-first"))
 	}
@@ -131,7 +121,7 @@ func TestWhatIsTypedIsKept(t *testing.T) {
 	s.connected(t, ctx, "")
 	const field = `document.querySelector(".find input")`
 	do(t, ctx, chromedp.SendKeys(chromedp.CSS(`.find input`), "half a wor"))
-	s.must(t, "PUT", "/ebs/eb-first", `{}`)
+	s.Must("PUT", "/ebs/eb-first", `{}`)
 	eventually(t, ctx, `document.querySelector("#counts a[href$=ebs] .count").textContent === "1"`)
 	if !evaluate[bool](t, ctx, field+`.value === "half a wor" && document.activeElement === `+field) {
 		t.Error("what was typed is lost, or the focus")
@@ -144,7 +134,7 @@ func TestWhatIsTypedIsKept(t *testing.T) {
 // are on the next one.
 func TestNewChangesLeadToOlderOnes(t *testing.T) {
 	s := open(t, "/ns/x", filepath.Join(t.TempDir(), "archive.db"), "127.0.0.1:0")
-	s.must(t, "PUT", "/sbds/sbd-0", `{}`)
+	s.Must("PUT", "/sbds/sbd-0", `{}`)
 	ctx := env.Browser(t)
 	s.connected(t, ctx, "changes")
 	evaluate[bool](t, ctx, `window.same = true`)
@@ -157,10 +147,10 @@ func TestNewChangesLeadToOlderOnes(t *testing.T) {
 	for i := range 60 {
 		all = append(all, fmt.Sprintf(`{"sbd_id":"sbd-more-%d"}`, i))
 	}
-	s.must(t, "PUT", "/", `{"sbds":[`+strings.Join(all, ",")+`]}`)
+	s.Must("PUT", "/", `{"sbds":[`+strings.Join(all, ",")+`]}`)
 	eventually(t, ctx, goesOn(61))
 	evaluate[bool](t, ctx, `document.querySelector("a[rel=next]").focus(), true`)
-	s.must(t, "PUT", "/sbds/sbd-last", `{}`)
+	s.Must("PUT", "/sbds/sbd-last", `{}`)
 	eventually(t, ctx, goesOn(62))
 	if !evaluate[bool](t, ctx, `document.activeElement.rel === "next"`) {
 		t.Error("the focus is lost")
@@ -172,7 +162,7 @@ func TestNewChangesLeadToOlderOnes(t *testing.T) {
 func TestAPageReconnects(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "archive.db")
 	s := open(t, "/ns/x", file, "127.0.0.1:0")
-	s.must(t, "PUT", "/sbds/sbd-before", `{}`)
+	s.Must("PUT", "/sbds/sbd-before", `{}`)
 	ctx := env.Browser(t)
 	s.connected(t, ctx, "changes")
 	address := s.Addr()
@@ -181,13 +171,13 @@ func TestAPageReconnects(t *testing.T) {
 
 	s = open(t, "/ns/x", file, address)
 	for i := range 3 { // mostly before the page is back
-		s.must(t, "PUT", fmt.Sprintf("/sbds/sbd-after-%d", i), `{}`)
+		s.Must("PUT", fmt.Sprintf("/sbds/sbd-after-%d", i), `{}`)
 	}
 	for i := range 3 {
 		eventually(t, ctx, shown("#changes tr", fmt.Sprintf("sbd-after-%d", i)))
 	}
 	eventually(t, ctx, shown(".live", "Live"))
-	s.must(t, "PUT", "/sbds/sbd-later", `{}`)
+	s.Must("PUT", "/sbds/sbd-later", `{}`)
 	eventually(t, ctx, shown("#changes tr", "sbd-later"))
 	if got := evaluate[int](t, ctx, `document.querySelectorAll("#changes tr").length`); got != 5 {
 		t.Errorf("the page has %d changes, want 5", got)
@@ -206,7 +196,7 @@ func TestManyPagesShareOneStream(t *testing.T) {
 		s.connected(t, tab, []string{"", "changes"}[i%2])
 	}
 	s.AwaitFollowers(1)
-	s.must(t, "PUT", "/sbds/sbd-for-all", `{}`)
+	s.Must("PUT", "/sbds/sbd-for-all", `{}`)
 	for _, tab := range tabs {
 		eventually(t, tab, shown("#changes tr", "sbd-for-all"))
 	}
@@ -217,7 +207,7 @@ func TestManyPagesShareOneStream(t *testing.T) {
 			s.AwaitFollowers(0)
 		}
 	}
-	s.must(t, "PUT", "/sbds/sbd-unseen", `{}`)
+	s.Must("PUT", "/sbds/sbd-unseen", `{}`)
 	hide(t, tabs[3], false)
 	s.AwaitFollowers(1)
 	eventually(t, tabs[3], shown("#changes tr", "sbd-unseen"))
@@ -239,7 +229,7 @@ func TestAPageFollowsWithoutSharedWorkers(t *testing.T) {
 			before(t, ctx, script)
 			s.connected(t, ctx, "changes")
 			s.AwaitFollowers(1)
-			s.must(t, "PUT", "/sbds/sbd-new", `{}`)
+			s.Must("PUT", "/sbds/sbd-new", `{}`)
 			eventually(t, ctx, shown("#changes tr", "sbd-new"))
 			hide(t, ctx, true)
 			s.AwaitFollowers(0)
@@ -304,9 +294,7 @@ func (s site) recordAll(t *testing.T, block string, calls []string) {
 	for i, call := range calls {
 		records[i] = `{"key":"` + rand.Text() + `","record":` + call + `}`
 	}
-	if answer := s.Do("POST", "/ebs/"+block+"/request_responses", `{"records":[`+strings.Join(records, ",")+`]}`); answer.Status != http.StatusOK {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
-	}
+	s.Must("POST", "/ebs/"+block+"/request_responses", `{"records":[`+strings.Join(records, ",")+`]}`)
 }
 
 // A change says which of its calls failed, or that nobody counted, and leads to its

@@ -60,7 +60,7 @@ func TestANightPrintsOnOnePage(t *testing.T) {
 	busy := time.Date(2026, 1, 31, 18, 0, 0, 0, time.UTC)
 	for i := range 150 {
 		at := busy.Add(time.Duration(i) * 5 * time.Minute)
-		s.must(t, "PUT", fmt.Sprintf("/ebs/eb-busy-%d", i), fmt.Sprintf(`{"telescope":"ska_%d","request_responses":[{"request":"f%d","status":"ERROR","request_sent_at":"%s","response_received_at":"%s"}]}`,
+		s.Must("PUT", fmt.Sprintf("/ebs/eb-busy-%d", i), fmt.Sprintf(`{"telescope":"ska_%d","request_responses":[{"request":"f%d","status":"ERROR","request_sent_at":"%s","response_received_at":"%s"}]}`,
 			i%4, i, at.Format(time.RFC3339), at.Add(time.Minute).Format(time.RFC3339)))
 	}
 	for _, date := range []string{time.Now().UTC().AddDate(0, 0, -2).Format(time.DateOnly), "2001-01-01", "2026-01-31"} {

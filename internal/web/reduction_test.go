@@ -42,17 +42,13 @@ func (s site) storeCalls(t *testing.T, block string, calls []string) {
 		must.Do(t, json.Unmarshal(stored.Body, &of))
 		body += `,"metadata":` + string(of.Metadata)
 	}
-	if answer := s.Do("PUT", "/ebs/"+block, body+`}`); answer.Status != http.StatusOK {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
-	}
+	s.Must("PUT", "/ebs/"+block, body+`}`)
 }
 
 // record records a call.
 func (s site) record(t *testing.T, block, call string) {
 	t.Helper()
-	if answer := s.Do("PATCH", "/ebs/"+block+"/request_response", call); answer.Status != http.StatusOK {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
-	}
+	s.Must("PATCH", "/ebs/"+block+"/request_response", call)
 }
 
 // reduction is what a timeline is drawn from.

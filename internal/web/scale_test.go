@@ -42,9 +42,7 @@ func fillLarge(t *testing.T, s site) {
 				body.WriteString(document(i))
 			}
 			body.WriteString(`]}`)
-			if answer := s.Do("PUT", "/", body.String()); answer.Status != http.StatusOK {
-				t.Fatalf("%d %s", answer.Status, answer.Body)
-			}
+			s.Must("PUT", "/", body.String())
 		}
 	}
 	telescope := func(i int) string { return []string{"ska_mid", "ska_low"}[i%2] }
@@ -75,13 +73,9 @@ func fillLarge(t *testing.T, s site) {
 	for i := range manyCalls {
 		calls = append(calls, fmt.Sprintf(`{"request":"control.point","request_args":{"kwargs":{"dish":%d}},"request_sent_at":"2026-02-01T12:00:00Z","status":"OK"}`, i))
 	}
-	if answer := s.Do("PUT", "/ebs/eb-long", `{"telescope":"ska_mid","sbd_ref":"sbd-1","request_responses":[`+strings.Join(calls, ",")+`]}`); answer.Status != http.StatusOK {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
-	}
+	s.Must("PUT", "/ebs/eb-long", `{"telescope":"ska_mid","sbd_ref":"sbd-1","request_responses":[`+strings.Join(calls, ",")+`]}`)
 	const value = `{"name":"a value","numbers":[1,2,3.5],"text":"some text that is not short"},`
-	if answer := s.Do("PUT", "/sbds/sbd-huge", `{"name":"Long","list":[`+strings.Repeat(value, longDocument/len(value))+`0]}`); answer.Status != http.StatusOK {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
-	}
+	s.Must("PUT", "/sbds/sbd-huge", `{"name":"Long","list":[`+strings.Repeat(value, longDocument/len(value))+`0]}`)
 }
 
 // Every page takes little of the server, however much there is in the archive. It is

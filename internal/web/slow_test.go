@@ -188,7 +188,7 @@ func TestAPageThatIsRefusedAsksNoMore(t *testing.T) {
 		hurried(t, ctx)
 		s.connected(t, ctx, "changes")
 		evaluate[bool](t, ctx, fmt.Sprintf(`(window.asked = 0, window.fetch = async () => { asked++; return new Response("", { status: %d }); }, true)`, status))
-		s.must(t, "PUT", fmt.Sprintf("/sbds/sbd-%d", status), `{}`)
+		s.Must("PUT", fmt.Sprintf("/sbds/sbd-%d", status), `{}`)
 		if again {
 			eventually(t, ctx, `asked > 2`)
 			continue

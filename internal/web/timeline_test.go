@@ -438,7 +438,7 @@ func TestALongLiveTableGoesOn(t *testing.T) {
 	for i := range calls {
 		records = append(records, fmt.Sprintf(`{"key":"%d","record":%s}`, i, callIn("m.f", float64(i), float64(i)+.5, false)))
 	}
-	s.must(t, "POST", "/ebs/eb-1/request_responses", `{"records":[`+strings.Join(records, ",")+`]}`)
+	s.Must("POST", "/ebs/eb-1/request_responses", `{"records":[`+strings.Join(records, ",")+`]}`)
 	eventually(t, ctx, `document.querySelector("#calls ~ .paging a[rel=next]")`)
 	last := evaluate[int](t, ctx, `document.querySelectorAll("tr[id]").length`)
 	if last < 2000 || last >= calls {

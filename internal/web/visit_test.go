@@ -83,10 +83,7 @@ func (s site) behindProxy(t *testing.T, prefix string) site {
 // ids gives identifiers that a search finds.
 func (s site) ids(t *testing.T, search string) []string {
 	t.Helper()
-	answer := s.Do("GET", search, "")
-	if answer.Status != http.StatusOK {
-		t.Fatalf("%s answers %d: %s", search, answer.Status, answer.Body)
-	}
+	answer := s.Must("GET", search, "")
 	return regexp.MustCompile(`(?:sbd|sbi|eb|prj)-[a-z0-9-]+`).FindAllString(strings.Split(answer.Text(), `"next"`)[0], -1)
 }
 

@@ -157,6 +157,16 @@ func (a *Archive) Do(method, path, body string, headers ...string) *Reply {
 	return answer
 }
 
+// Must is like Do, and ends the test unless the answer is 200.
+func (a *Archive) Must(method, path, body string, headers ...string) *Reply {
+	a.tb.Helper()
+	answer := a.Do(method, path, body, headers...)
+	if answer.Status != http.StatusOK {
+		a.tb.Fatalf("%s %s is answered %d: %s", method, path, answer.Status, answer.Body)
+	}
+	return answer
+}
+
 // Try is like Do, for requests that may fail and for goroutines other than the
 // test's own.
 func (a *Archive) Try(method, path, body string, headers ...string) (*Reply, error) {

@@ -83,10 +83,7 @@ func newDatabase(tb testing.TB, template string) string {
 	tb.Helper()
 	server, cluster := os.Getenv(serverVariable), (*fault.Cluster)(nil)
 	if server == "" {
-		var err error
-		if cluster, err = sharedCluster(); err != nil {
-			tb.Fatal(err)
-		}
+		cluster = must.Get(sharedCluster())(tb)
 		server = cluster.DSN("postgres")
 		begin := cluster.Log().Size()
 		tb.Cleanup(func() {
