@@ -133,9 +133,7 @@ func TestABackupReplacesNothing(t *testing.T) {
 	missing(t, file+"2")
 	fails(t, run(t, "backup", "-o", file+"2", "--url", "http://127.0.0.1:1"), 1, "no answer")
 	missing(t, file+"2.part")
-	if p.Stop() != 0 {
-		t.Error("the server did not stop in order")
-	}
+	p.MustStop()
 	succeeds(t, run(t, "backup", "-o", file+"3", "--db", "sqlite:"+path))
 	target := "sqlite:" + filepath.Join(t.TempDir(), "archive.db")
 	if out := succeeds(t, run(t, "restore", file+"3", "--db", target)); !strings.Contains(out, "oda verify --db "+target) {
@@ -389,9 +387,7 @@ func TestACopyToAFullDisk(t *testing.T) {
 		t.Errorf("the disk has %v, %v", left, err)
 	}
 	answered(t, "PUT", p.URL+"/sbds/after", `{}`)
-	if p.Stop() != 0 {
-		t.Error("the server did not stop in order")
-	}
+	p.MustStop()
 	for command := range copying {
 		fails(t, run(t, command, "-o", filepath.Join(small, "oda."+command), "--db", "sqlite:"+path), 1, "no room for the "+command)
 	}

@@ -52,8 +52,6 @@ func TestEveryAcknowledgedWriteSurvivesKill9OnceAndInOrder(t *testing.T) {
 	if lost := l.Count("unclear"); lost < fewestLost {
 		t.Errorf("%d requests were unanswered, which is too little to prove anything; want %d", lost, fewestLost)
 	}
-	if code := p.Stop(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.MustStop()
 	wantWhole(t, database)
 }

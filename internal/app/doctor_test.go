@@ -62,9 +62,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made")
 	p := env.Oda(t, "serve", "--db", "sqlite:"+filepath.Join(folder, "archive.db"))
 	related(t, p.URL)
-	if p.Stop() != 0 {
-		t.Fatal("the server did not stop in order")
-	}
+	p.MustStop()
 	content := must.Get(os.ReadFile(filepath.Join(folder, "archive.db")))(t)
 	check := func(err error) {
 		t.Helper()
@@ -138,9 +136,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 	p = env.Oda(t, "serve", "--db", "sqlite:"+path)
 	dangling(t, p.URL)
 	fails(t, run(t, "doctor", "--db", "sqlite:"+path), 2, "another oda has it open", "leave --db out")
-	if p.Stop() != 0 {
-		t.Fatal("the server did not stop in order")
-	}
+	p.MustStop()
 	finds(t, "dangling references", run(t, "doctor", "--db", "sqlite:"+path), 0, append(found, "nothing is wrong; 4 warnings\n")...)
 	finds(t, "strictly", run(t, "doctor", "--db", "sqlite:"+path, "--strict"), 1)
 	finds(t, "as JSON", run(t, "doctor", "--db", "sqlite:"+path, "--json"), 0, `"warnings":4,"wrong":0}`, `{"check":"references","wrong":false,"place":"ExecutionBlock eb-2",`)

@@ -113,9 +113,7 @@ func gather(t *testing.T, p *env.Process, client *http.Client, follow func(path 
 func (g *gathering) stop(t *testing.T, p *env.Process) {
 	t.Helper()
 	started := time.Now()
-	if code := p.Stop(); code != 0 {
-		t.Errorf("the stop ended with %d", code)
-	}
+	p.MustStop()
 	if took := time.Since(started); took > env.AtMost(4*time.Second) {
 		t.Errorf("the stop took %v", took)
 	}

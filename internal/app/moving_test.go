@@ -379,9 +379,7 @@ func TestTheTemporaryArchiveOfAnExportIsRemoved(t *testing.T) {
 	}
 	for _, p := range []*env.Process{one, other} {
 		answered(t, "GET", p.URL+"/sbds/sbd-m51", "")
-		if code := p.Stop(); code != 0 {
-			t.Errorf("exit code %d: %s", code, p.Log())
-		}
+		p.MustStop()
 	}
 	if n := unpacked(); n != 0 {
 		t.Errorf("%d temporary archives are left", n)

@@ -108,9 +108,7 @@ func TestProbesAreAnsweredDuringASchemaUpgrade(t *testing.T) {
 	if status, _, text := ask("GET", "/observatory/api/v1/sbds/a"); status != 404 {
 		t.Errorf("the archive answers %d %s", status, text)
 	}
-	if code := p.Stop(); code != 0 {
-		t.Errorf("the process exited with %d", code)
-	}
+	p.MustStop()
 }
 
 // A server that is stopped while it waits exits at once, without an error.
@@ -121,7 +119,5 @@ func TestAServerCanBeStoppedBeforeItsArchiveIsOpen(t *testing.T) {
 	defer conn.Close(t.Context())
 	must.Get(conn.Exec(t.Context(), "SELECT pg_advisory_lock(1868849409)"))(t)
 	p := env.OdaOpening(t, "serve", "--db", dsn)
-	if code := p.Stop(); code != 0 {
-		t.Errorf("the process exited with %d:\n%s", code, p.Log())
-	}
+	p.MustStop()
 }

@@ -90,9 +90,7 @@ func overload(t *testing.T, length time.Duration, args ...string) {
 	if n := int64(len(block.Records)); n < l.recorded.Load() {
 		t.Errorf("%d records were acknowledged, but the block has %d", l.recorded.Load(), n)
 	}
-	if code := p.Stop(); code != 0 {
-		t.Errorf("the archive ended with %d:\n%s", code, p.Log())
-	}
+	p.MustStop()
 }
 
 // searched is a document that takes a while to be searched.

@@ -138,9 +138,7 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	if shown() == first {
 		t.Error("without its files, the archive shows the first certificate")
 	}
-	if code := p.Stop(); code != 0 {
-		t.Errorf("the stop ended with %d", code)
-	}
+	p.MustStop()
 }
 
 // http2Stream asks for a stream over HTTP/2. It ends with the test.

@@ -112,7 +112,5 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 	if status, body := send(t, "GET", p.URL+"/sbds/sbd-1", "", ada...); status != 200 {
 		t.Errorf("without limits a request is answered %d: %s", status, body)
 	}
-	if code := p.Stop(); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
+	p.MustStop()
 }

@@ -74,9 +74,7 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 			if status, body := send(t, "GET", again.URL+"/sbds?created_after=2026-01-01", ""); status != 200 || body != `["before","slow"]` {
 				t.Errorf("after a restart the listing is %d %s", status, body)
 			}
-			if code := again.Stop(); code != 0 {
-				t.Errorf("exit code %d, want 0", code)
-			}
+			again.MustStop()
 		})
 	}
 }
@@ -104,9 +102,7 @@ func TestAHangingClientDoesNotDelayAStop(t *testing.T) {
 				send(t, "GET", "http://"+p.Host()+"/livez", "") // by now the first connection was accepted
 			}
 			asked := time.Now()
-			if code := p.Stop(); code != 0 {
-				t.Errorf("exit code %d, want 0:\n%s", code, p.Log())
-			}
+			p.MustStop()
 			if took := time.Since(asked); took > env.AtMost(stopBound) {
 				t.Errorf("stopping took %v", took)
 			}
@@ -130,9 +126,7 @@ func TestAServerSurvivesSIGHUP(t *testing.T) {
 			if status, body := send(t, "GET", "http://"+p.Host()+"/livez", ""); status != 200 {
 				t.Errorf("afterwards the server answers %d: %s", status, body)
 			}
-			if code := p.Stop(); code != 0 {
-				t.Errorf("exit code %d, want 0", code)
-			}
+			p.MustStop()
 		})
 	}
 }
@@ -217,9 +211,7 @@ func TestEveryLineOfTheLogIsJSONAndSaysWhoDidWhat(t *testing.T) {
 	} {
 		send(t, request.method, p.URL+request.path, request.body, "X-Forwarded-User", "ada", "X-Request-Id", request.method+request.path)
 	}
-	if code := p.Stop(); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	p.MustStop()
 	if strings.Contains(p.Log(), secret) {
 		t.Errorf("the log contains a part of a document:\n%s", p.Log())
 	}
@@ -345,9 +337,7 @@ func TestSIGHUPBeginsANewFileOfTheAuditLog(t *testing.T) {
 	p.Signal(syscall.SIGHUP)
 	p.AwaitLog("the audit log was reopened")
 	put("sbd-3")
-	if code := p.Stop(); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
+	p.MustStop()
 	for file, want := range map[string]string{path + ".1": "sbd-1 sbd-2", path: "sbd-3"} {
 		text := must.Get(os.ReadFile(file))(t)
 		if got := strings.Join(regexp.MustCompile(`sbd-\d`).FindAllString(string(text), -1), " "); got != want {

@@ -62,9 +62,7 @@ func TestTheSearchBoxUnderstandsWhatPeoplePaste(t *testing.T) {
 	}
 	// A name with a position in it is a name first.
 	s.store(t, "/sbds/sbd-2", `{"name":"J0918-1205 again"}`)
-	if page := s.get(t, "search?q=J0918-1205").Text(); !strings.Contains(page, "sbds/sbd-2") || !strings.Contains(page, "cone=") {
-		t.Error("the name of a source does not find it, and what is near")
-	}
+	s.says(t, "search?q=J0918-1205", "sbds/sbd-2", "cone=")
 }
 
 // Whatever stands where the identifier should, an address leads to no other host.

@@ -150,3 +150,14 @@ func text(t *testing.T, ctx context.Context, selector string) (got string) {
 	must.Do(t, err)
 	return got
 }
+
+// shows fails the test unless a part of the page that is open has these texts in it.
+func shows(t *testing.T, ctx context.Context, selector string, want ...string) {
+	t.Helper()
+	got := text(t, ctx, selector)
+	for _, text := range want {
+		if !strings.Contains(got, text) {
+			t.Errorf("%s does not show %q:\n%s", selector, text, got)
+		}
+	}
+}

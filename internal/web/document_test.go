@@ -114,9 +114,7 @@ func TestADeepDocumentStaysWithinThePage(t *testing.T) {
 	ctx := env.Browser(t)
 	for name, screen := range screens {
 		do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height), chromedp.Navigate(s.base+"/sbds/sbd-deep"))
-		if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
-			t.Errorf("on a %s these are wider than the screen:\n%s", name, strings.Join(found, "\n"))
-		}
+		mustFit(t, ctx, name)
 		if !evaluate[bool](t, ctx, `(() => {
 			const bottom = [...document.querySelectorAll("#json .str")].find((value) => value.textContent === '"the bottom"');
 			return bottom.checkVisibility() && bottom.getClientRects().length === 1;

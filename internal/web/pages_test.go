@@ -62,17 +62,13 @@ func (s site) mustBeSound(t *testing.T, ctx context.Context, at string, schemes 
 	do(t, ctx, chromedp.Navigate(s.base+"/"+at))
 	for _, screen := range []string{"wall", "phone", "desk at 200 %", "desk"} {
 		do(t, ctx, chromedp.EmulateViewport(screens[screen].width, screens[screen].height))
-		if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
-			t.Errorf("these are wider than the screen of a %s:\n%s", screen, strings.Join(found, "\n"))
-		}
+		mustFit(t, ctx, screen)
 	}
 	if got := evaluate[string](t, ctx, `document.querySelector("h1").textContent`); got == "" {
 		t.Error("it has no heading")
 	}
 	if len(schemes) > 0 {
-		if found := axe(t, ctx, schemes...); len(found) > 0 {
-			t.Error(strings.Join(found, "\n"))
-		}
+		mustBeUsable(t, ctx, schemes...)
 		s.mustNeedNoPointer(t, ctx, at)
 	}
 	noComplaints(t, ctx, watch)
@@ -224,12 +220,8 @@ func TestPagesNeedNoJavaScript(t *testing.T) {
 	}
 	follow(t, ctx, `a[rel=next]`)
 	follow(t, ctx, `.entities .what a`)
-	if got := text(t, ctx, `.json`); !strings.Contains(got, `"sbd_ref"`) {
-		t.Errorf("the document is shown as\n%s", got)
-	}
-	if got := text(t, ctx, `.calls tbody`); !strings.Contains(got, "assign_resources") {
-		t.Errorf("the calls are shown as\n%s", got)
-	}
+	shows(t, ctx, `.json`, `"sbd_ref"`)
+	shows(t, ctx, `.calls tbody`, "assign_resources")
 	for at, row := range map[string]string{"ebs/" + s.long(t): `.calls tbody tr`, "changes": `.changes tbody tr`} {
 		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
 		first := text(t, ctx, row)
@@ -504,9 +496,7 @@ func TestAPageTransfersLittle(t *testing.T) {
 	s := newSite(t, "")
 	// A document as long as real ones get, and one that is absurd.
 	s.Do("PUT", "/sbds/sbd-long", `{"name":"long","list":[`+strings.Repeat(`{"a":1,"b":"some text","c":[1,2,3]},`, 20_000)+`0]}`)
-	if page := s.get(t, "sbds/sbd-long").Text(); !strings.Contains(page, "The document is long") || !strings.Contains(page, "not shown here") {
-		t.Error("the page of a long document does not say that some of it is left out")
-	}
+	s.says(t, "sbds/sbd-long", "The document is long", "not shown here")
 	s.Do("PUT", "/sbds/sbd-string", `{"name":"`+strings.Repeat("long ", 100_000)+`"}`)
 	s.Do("PUT", "/sbds/sbd-deep", strings.Repeat(`{"a":[`, 49)+`1`+strings.Repeat(`]}`, 49))
 	// What hardly compresses, in many short and in a few long texts; and many short

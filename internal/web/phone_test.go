@@ -35,6 +35,14 @@ const wide = `(() => {
 	return found;
 })()`
 
+// mustFit fails the test if the page that is open is wider than the screen.
+func mustFit(t *testing.T, ctx context.Context, screen string) {
+	t.Helper()
+	if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
+		t.Errorf("these are wider than the screen of a %s:\n%s", screen, strings.Join(found, "\n"))
+	}
+}
+
 // The reference of the interface fits a phone with its operations unfolded, and shows the
 // first of them on the first screen.
 func TestTheReferenceFitsAPhone(t *testing.T) {
@@ -49,9 +57,7 @@ func TestTheReferenceFitsAPhone(t *testing.T) {
 		do(t, ctx, chromedp.Click(chromedp.CSS(block+` .opblock-summary-control`)),
 			chromedp.WaitVisible(chromedp.CSS(block+` .responses-inner`)))
 	}
-	if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
-		t.Errorf("these are wider than the screen:\n%s", strings.Join(found, "\n"))
-	}
+	mustFit(t, ctx, "phone")
 	evaluate[bool](t, ctx, `scrollTo(0, 0), true`)
 	do(t, ctx, chromedp.EmulateViewport(desk.width, desk.height))
 	eventually(t, ctx, first)
@@ -128,9 +134,7 @@ func TestAPhoneShowsWhenACallWasSent(t *testing.T) {
 	do(t, ctx, chromedp.Navigate(s.base+"/ebs/eb-1"))
 	for _, width := range widths() {
 		do(t, ctx, chromedp.EmulateViewport(width, 800))
-		if got := text(t, ctx, `.calls`); !strings.Contains(got, "20:00:00.000") || !strings.Contains(got, "20:00:02.500") {
-			t.Errorf("at a width of %d the calls are\n%s", width, got)
-		}
+		shows(t, ctx, `.calls`, "20:00:00.000", "20:00:02.500")
 		if high := evaluate[float64](t, ctx, `(() => { const row = document.querySelector(".calls .failed"); return row.firstElementChild.offsetHeight / row.offsetHeight; })()`); high < .9 {
 			t.Errorf("at a width of %d the mark of a failure is beside %.2f of its row", width, high)
 		}
@@ -221,9 +225,7 @@ func TestPaperHasNoTools(t *testing.T) {
 		if strings.HasPrefix(at, "ebs/") {
 			eventually(t, ctx, `document.querySelector(".findtools:not([hidden])") && document.querySelector(".copy")`)
 			evaluate[int](t, ctx, `document.querySelectorAll(".paging").forEach((e) => e.append("Calls 1 to 100 of 350")) ?? 0`)
-			if got := text(t, ctx, `main`); !strings.Contains(got, "Calls 1 to 100 of 350") {
-				t.Errorf("on paper nothing says which calls these are:\n%s", got)
-			}
+			shows(t, ctx, `main`, "Calls 1 to 100 of 350")
 		}
 		if tools := evaluate[[]string](t, ctx, `[...document.querySelectorAll("button, input, select, .paging a, .tally a, .tools a")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML)`); len(tools) > 0 {
 			t.Errorf("/%s is printed with\n%s", at, strings.Join(tools, "\n"))

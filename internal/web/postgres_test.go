@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -41,9 +40,7 @@ func TestATimelineOnPostgreSQL(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(1280, 900))
 	showTimeline(t, ctx, s, "eb-1?call=2")
 	eventually(t, ctx, red+` > 500`)
-	if got := text(t, ctx, `.panel`); !strings.Contains(got, "it broke") {
-		t.Errorf("the call is shown as\n%s", got)
-	}
+	shows(t, ctx, `.panel`, "it broke")
 	if r := s.timeline(t, "eb-1", "calls=failed"); len(r.Bars) != 2 || r.Calls != len(observed()) || !r.Complete {
 		t.Errorf("%d of %d calls are drawn", len(r.Bars), r.Calls)
 	}

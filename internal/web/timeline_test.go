@@ -118,12 +118,8 @@ func TestTheTimelineShowsFailures(t *testing.T) {
 	if n := evaluate[int](t, ctx, red); n < 500 {
 		t.Errorf("only %d pixels are red", n)
 	}
-	if got := text(t, ctx, `.troubles`); !strings.Contains(got, "1 × configure it broke") || !strings.Contains(got, "1 × read_attitude it broke") {
-		t.Errorf("what went wrong is\n%s", got)
-	}
-	if got := text(t, ctx, `.tall ul`); !strings.Contains(got, "devicecontrol") || !strings.Contains(got, "monitoring") {
-		t.Errorf("the lanes are\n%s", got)
-	}
+	shows(t, ctx, `.troubles`, "1 × configure it broke", "1 × read_attitude it broke")
+	shows(t, ctx, `.tall ul`, "devicecontrol", "monitoring")
 	// By the mouse, on the bar itself.
 	at := evaluate[[]float64](t, ctx, `(() => {
 		const box = document.querySelector(".tall canvas").getBoundingClientRect(), gutter = document.querySelector(".tall ul").offsetWidth;
@@ -141,13 +137,9 @@ func TestTheTimelineShowsFailures(t *testing.T) {
 	eventually(t, ctx, `document.querySelector(".panel article").dataset.call === "25" && location.search.includes("call=25")`)
 	for name, screen := range screens {
 		do(t, ctx, chromedp.EmulateViewport(screen.width, screen.height))
-		if found := evaluate[[]string](t, ctx, wide); len(found) > 0 {
-			t.Errorf("on a %s these are wider than the screen:\n%s", name, strings.Join(found, "\n"))
-		}
+		mustFit(t, ctx, name)
 	}
-	if found := axe(t, ctx, "light", "dark"); len(found) > 0 {
-		t.Errorf("with a call beside the timeline:\n%s", strings.Join(found, "\n"))
-	}
+	mustBeUsable(t, ctx, "light", "dark")
 	do(t, ctx, chromedp.SetValue(chromedp.CSS(`[name=calls]`), "ok"), chromedp.SetValue(chromedp.CSS(`[name=by]`), "device"))
 	evaluate[bool](t, ctx, `document.querySelector(".callfilter").dispatchEvent(new Event("change"))`)
 	eventually(t, ctx, `(`+red+`) === 0 && document.querySelector(".tall ul").textContent.includes("SKA001") && !document.querySelector("tr.failed")`)

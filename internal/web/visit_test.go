@@ -209,9 +209,9 @@ func scheme(t *testing.T, ctx context.Context, name string) {
 	must.Do(t, err)
 }
 
-// axe judges the page that is open, in some colour schemes, and returns its serious
-// findings.
-func axe(t *testing.T, ctx context.Context, schemes ...string) (found []string) {
+// mustBeUsable fails the test if somebody cannot use the page that is open, in one of
+// some colour schemes: axe has serious findings.
+func mustBeUsable(t *testing.T, ctx context.Context, schemes ...string) {
 	t.Helper()
 	source, err := os.ReadFile("testdata/axe/node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -220,9 +220,10 @@ func axe(t *testing.T, ctx context.Context, schemes ...string) (found []string) 
 	evaluate[bool](t, ctx, string(source)+"; true")
 	for _, name := range schemes {
 		scheme(t, ctx, name)
-		found = append(found, evaluate[[]string](t, ctx, `axe.run({resultTypes: ["violations"]}).then((results) => results.violations
+		for _, found := range evaluate[[]string](t, ctx, `axe.run({resultTypes: ["violations"]}).then((results) => results.violations
 			.filter(v => v.impact === "serious" || v.impact === "critical")
-			.flatMap(v => v.nodes.map(n => v.id + ": " + n.target + ": " + n.failureSummary)))`)...)
+			.flatMap(v => v.nodes.map(n => v.id + ": " + n.target + ": " + n.failureSummary)))`) {
+			t.Errorf("%s, %s: %s", evaluate[string](t, ctx, `location.href`), name, found)
+		}
 	}
-	return found
 }

@@ -168,6 +168,14 @@ func (p *Process) Stop() int {
 	return p.Wait()
 }
 
+// MustStop stops the process, which must end well.
+func (p *Process) MustStop() {
+	p.tb.Helper()
+	if code := p.Stop(); code != 0 {
+		p.tb.Errorf("asked to stop, oda exits with %d:\n%s", code, p.Log())
+	}
+}
+
 // Wait waits until the process has ended, and returns its exit code.
 func (p *Process) Wait() int {
 	p.tb.Helper()
