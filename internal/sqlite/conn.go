@@ -16,6 +16,7 @@ import (
 type conn struct {
 	*sqlite.Conn
 	statements map[string]*sqlite.Stmt
+	given      []byte // what the SQL function given returns
 }
 
 // pragmas make commits durable and let connections read while one writes. The
@@ -56,6 +57,11 @@ func openConn(path string, flags sqlite.OpenFlags, checks ...func(*conn) error) 
 	}
 	if err == nil {
 		err = c.script(pragmas)
+	}
+	if err == nil {
+		err = raw.CreateFunction("given", &sqlite.FunctionImpl{Scalar: func(sqlite.Context, []sqlite.Value) (sqlite.Value, error) {
+			return sqlite.BlobValue(c.given), nil
+		}})
 	}
 	if err != nil {
 		_ = c.close() // the first error matters
@@ -126,6 +132,15 @@ func (c *conn) bind(query string, args ...any) (*sqlite.Stmt, error) {
 // exec runs a statement that returns no rows.
 func (c *conn) exec(query string, args ...any) error {
 	return c.query(query, nil, args...)
+}
+
+// execGiven runs a statement that reads a text as given(). The driver copies what is
+// bound byte by byte, but all at once what a function returns: for a document of 5 KB
+// that saves a twentieth of all instructions of a PUT.
+func (c *conn) execGiven(text []byte, query string, args ...any) error {
+	c.given = text
+	defer func() { c.given = nil }()
+	return c.exec(query, args...)
 }
 
 // query runs a statement and calls row for each of its rows. It always resets the

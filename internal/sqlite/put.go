@@ -173,11 +173,11 @@ func (t *txn) insertVersion(ref oda.Ref, h *head, m oda.Metadata, before int64, 
 	}
 	row.OfEntity(m)
 	seal := row.Seal()
-	return t.failed(t.conn.exec(`INSERT INTO versions
+	return t.failed(t.conn.execGiven(body.Text, `INSERT INTO versions
 		(position, entity, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, given(), ?, ?)`,
 		h.position, h.entity, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn), before, h.lastSequence, packed,
-		encodeSlots(body.Slots), body.Text, body.Digest[:], seal[:]))
+		encodeSlots(body.Slots), body.Digest[:], seal[:]))
 }
 
 // insertRecords writes the records of a new version that are not yet stored, and
