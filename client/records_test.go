@@ -23,14 +23,6 @@ func collect[T any](t *testing.T, seq iter.Seq2[T, error]) []T {
 	return list
 }
 
-func TestPostAndPatchShareTheirKeys(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
-	first := must(c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t)
-	equal(t, "the same key", must(c.RecordPatch(t.Context(), block.ID, []byte(`{"request":"a"}`), "key-1"))(t), first)
-}
-
 func TestALongBlockIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	c := start(t)

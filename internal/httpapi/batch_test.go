@@ -87,43 +87,20 @@ func TestABatchMayHaveThousandsOfRecords(t *testing.T) {
 	refused(t, a.Do("POST", "/ebs/eb/request_responses", batch(append(pairs, "one more", `{"request":"a"}`)...)), 400, oda.InvalidRequest, "")
 }
 
-// recordPage is a page of records on the wire.
-type recordPage struct {
-	Records []struct {
-		Sequence   int64
-		Key        string
-		RecordedAt string `json:"recorded_at"`
-		Record     json.RawMessage
-	}
-}
-
-func TestRecordsAreReadWithTheirSequenceKeyAndTime(t *testing.T) {
+func TestAPageOfRecordsLeadsToTheNext(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/eb", `{}`)
 	first := record(t, a, "POST", "eb", `{ "request":"a" }`)
-	recordBatch(t, a, "eb", batch("k2", `{"request":"b"}`, "k3", `{"request":"c"}`))
-	var got []string
-	address := "/ebs/eb/request_responses?limit=2"
-	for address != "" {
-		r := want(t, 200, a.Do("GET", address, ""))
-		var page recordPage
-		if err := json.Unmarshal(r.Body, &page); err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range page.Records {
-			got = append(got, fmt.Sprint(one.Sequence, one.Key, string(one.Record)))
-			if one.Sequence == 1 && one.RecordedAt != first.Metadata.LastModifiedOn {
-				t.Errorf("the first was recorded at %s, not %s", one.RecordedAt, first.Metadata.LastModifiedOn)
-			}
-		}
-		address = ""
-		if link := r.Header.Get("Link"); link != "" {
-			target, _, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">")
-			address = "/ebs/eb/" + target
-		}
+	second := recordBatch(t, a, "eb", batch("k2", `{"request":"b"}`))
+	r := want(t, 200, a.Do("GET", "/ebs/eb/request_responses?limit=1", ""))
+	expected := `{"eb_id":"eb","records":[{"sequence":1,"recorded_at":"` + first.Metadata.LastModifiedOn + `","record":{ "request":"a" }}]}`
+	if r.Text() != expected {
+		t.Errorf("got %s, want %s", r.Body, expected)
 	}
-	if want := `1{ "request":"a" }|2k2{"request":"b"}|3k3{"request":"c"}`; strings.Join(got, "|") != want {
-		t.Errorf("got %s, want %s", strings.Join(got, "|"), want)
+	r = want(t, 200, a.Do("GET", "/ebs/eb/"+link(t, r).String(), ""))
+	expected = `{"eb_id":"eb","records":[{"sequence":2,"key":"k2","recorded_at":"` + second.Metadata.LastModifiedOn + `","record":{"request":"b"}}]}`
+	if r.Text() != expected || link(t, r) != nil {
+		t.Errorf("got %s, want %s", r.Body, expected)
 	}
 	refused(t, a.Do("GET", "/ebs/unknown/request_responses", ""), 404, oda.NotFound, "could not be found")
 	for _, query := range []string{"after=-1", "after=x", "limit=0", "limit=5001", "limit=", "after=1.5"} {

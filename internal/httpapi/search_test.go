@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,46 +111,21 @@ func TestASearchReturnsIdentifiersOrDocuments(t *testing.T) {
 	}
 }
 
-func TestASearchReturnsPages(t *testing.T) {
+// The cursor is in the page and in the Link header. Which pages there are is tested
+// with the engines.
+func TestAPageOfASearchLeadsToTheNext(t *testing.T) {
 	a := env.Start(t)
-	var all []string
-	for i := range 7 {
-		all = append(all, fmt.Sprintf("s%d", i))
-		store(t, a, "/sbds/"+all[i], fmt.Sprintf(`{"name":"page","n":%d}`, i))
+	for _, id := range []string{"a", "b", "c"} {
+		store(t, a, "/sbds/"+id, `{"name":"page"}`)
 	}
-	for _, filter := range []string{"", "&q=page", "&where=" + url.QueryEscape("/n < 100"), "&telescope=none"} {
-		want, pages := all, 4
-		if strings.Contains(filter, "none") {
-			want, pages = nil, 1
-		}
-		for _, byLink := range []bool{true, false} {
-			var got []string
-			path, n := "/sbds/search?fields=id&limit=2&sort=id"+filter, 0
-			for path != "" {
-				r := a.Do("GET", path, "")
-				var page struct {
-					Items []string
-					Next  *string
-				}
-				if err := json.Unmarshal(r.Body, &page); err != nil || r.Status != 200 {
-					t.Fatalf("%s: %d %s", path, r.Status, r.Body)
-				}
-				got, path = append(got, page.Items...), ""
-				link := r.Header.Get("Link")
-				if (link == "") != (page.Next == nil) {
-					t.Fatalf("next is %v, the link is %q", page.Next, link)
-				}
-				if page.Next != nil {
-					path = "/sbds/search?cursor=" + *page.Next
-				}
-				if byLink && link != "" {
-					path = "/sbds/" + strings.TrimPrefix(strings.TrimSuffix(link, `>; rel="next"`), "<")
-				}
-				n++
-			}
-			if !slices.Equal(got, want) || n != pages {
-				t.Errorf("%q finds %v in %d pages", filter, got, n)
-			}
+	first, r := search(t, a, "sbds", "fields", "id", "limit", "2", "sort", "id", "q", "page")
+	next := link(t, r)
+	if len(first.Items) != 2 || first.Next == nil || next == nil || next.Query().Get("cursor") != *first.Next {
+		t.Fatalf("%s leads to %v", r.Body, next)
+	}
+	for _, path := range []string{"/sbds/" + next.String(), "/sbds/search?cursor=" + *first.Next} {
+		if r := want(t, 200, a.Do("GET", path, "")); r.Text() != `{"items":["c"],"next":null}` || r.Header.Get("Link") != "" {
+			t.Errorf("%s answers %s, %v", path, r.Body, r.Header)
 		}
 	}
 }
@@ -164,19 +138,13 @@ func TestInvalidSearchesAreRefused(t *testing.T) {
 		"telescop=ska_mid":                    "Did you mean telescope",
 		"Q=x":                                 "Did you mean q",
 		"q=":                                  "q",
-		"q=%2D":                               "no word",
-		"user_match_type=equals":              "without user",
-		"ref_version=3":                       "without ref",
 		"telescope=a&telescope=b":             "2 times",
 		"limit=1001":                          "limit",
 		"limit=0":                             "limit",
 		"sort=name":                           "sort",
 		"fields=everything":                   "fields",
 		"cone=":                               "cone",
-		"cone=1,2":                            "the radius is missing",
 		"cursor=rubbish":                      "not a cursor",
-		"where=%2Fa":                          "JSON pointer",
-		"where=%2Fa+%3D+1&where=":             "JSON pointer",
 		where + strings.Repeat("&"+where, 16): "at most 16 conditions",
 		"created_after=now":                   "created_after: Must be a time, such as 2026-01-31T12:30:00Z",
 		"last_modified_before=2026-13":        "last_modified_before: Must be a time, such as 2026-01-31T12:30:00Z",

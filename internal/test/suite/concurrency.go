@@ -49,6 +49,8 @@ func onlyOne(t *testing.T, errs []error, code oda.Code) {
 	}
 }
 
+// concurrency has what many callers do at once with one entity. That what readers see
+// is in order and never in part is what histories show.
 var concurrency = []scenario{
 	{"of many updates of one version exactly one wins", func(t *testing.T, d *desk) {
 		const n = 16
@@ -133,8 +135,6 @@ var concurrency = []scenario{
 		}
 	}},
 	{"no record is lost, whatever races with a write that keeps the records", keepers},
-	{"writes of several entities that overlap are never seen in part", overlapping},
-	{"a recorder sees its record at once, and no reader sees time go back", monotonic},
 }
 
 // manyRecorders records with keys, so that retries happen too.
@@ -232,126 +232,4 @@ func keepers(t *testing.T, d *desk) {
 	if stored.Load() == 0 {
 		t.Fatal("nothing was stored")
 	}
-}
-
-// overlapping stores a and b together, and b and c together. Whatever wins, the
-// version of b counts both: it is the sum of those of a and c, less one. A
-// reader that reads b last may find it only too high, and one that reads b
-// first only too low.
-func overlapping(t *testing.T, d *desk) {
-	a, b, c := sbd("a"), oda.Ref{Kind: oda.Project, ID: "b"}, eb("c")
-	for _, ref := range []oda.Ref{a, b, c} {
-		d.mustPut(ref, `{}`)
-	}
-	version := func(ref oda.Ref) (int64, error) {
-		e, err := d.store.Get(d.ctx, ref)
-		if err != nil {
-			return 0, err
-		}
-		return e.Metadata.Version, nil
-	}
-	read := func(refs ...oda.Ref) (found [3]int64, err error) {
-		for i, ref := range refs {
-			if found[i], err = version(ref); err != nil {
-				return found, err
-			}
-		}
-		return found, nil
-	}
-	var stored atomic.Int64
-	var running atomic.Int32
-	const writers = 4
-	each := proof.Rounds(12, 30)
-	running.Store(writers)
-	together(t, writers+2, func(i int) error {
-		if i < writers {
-			defer running.Add(-1)
-			pair := [][]oda.Ref{{a, b}, {b, c}, {b, a}, {c, b}}[i]
-			for range each {
-				var puts []writing
-				for _, ref := range pair {
-					puts = append(puts, d.write(ref, document(d.mustGet(ref).Metadata, "")))
-				}
-				if _, err := d.store.Put(d.ctx, puts); err == nil {
-					stored.Add(1)
-				} else if oda.CodeOf(err) != oda.MetadataMismatch {
-					return err
-				}
-			}
-			return nil
-		}
-		for running.Load() > 0 {
-			if i == writers {
-				if v, err := read(a, c, b); err != nil || v[2] < v[0]+v[1]-1 {
-					return fmt.Errorf("a is at %d, c at %d, but b only at %d (%w)", v[0], v[1], v[2], err)
-				}
-			} else if v, err := read(b, a, c); err != nil || v[1]+v[2]-1 < v[0] {
-				return fmt.Errorf("b is at %d, but a only at %d, c at %d (%w)", v[0], v[1], v[2], err)
-			}
-		}
-		return nil
-	})
-	v, err := read(a, b, c)
-	if err != nil || v[1] != v[0]+v[2]-1 || v[1] != stored.Load()+1 {
-		t.Fatalf("%d writes were stored, but a is at %d, b at %d, c at %d (%v)", stored.Load(), v[0], v[1], v[2], err)
-	}
-	if stored.Load() == 0 {
-		t.Fatal("nothing was stored")
-	}
-}
-
-// monotonic has recorders that immediately look for their records, a writer
-// that changes the block, and readers.
-func monotonic(t *testing.T, d *desk) {
-	const recorders = 4
-	each := proof.Rounds(20, 50)
-	d.mustPut(eb("b"), `{}`)
-	var recording atomic.Int32
-	recording.Store(recorders)
-	look := func(seen oda.Metadata, count int) (oda.Metadata, int, error) {
-		e, err := d.store.Get(d.ctx, eb("b"))
-		if err != nil {
-			return seen, count, err
-		}
-		records, err := recordsIn(Render(t, e))
-		if err != nil {
-			return seen, count, err
-		}
-		n := len(records)
-		if e.Metadata.LastModifiedOn < seen.LastModifiedOn || e.Metadata.Version < seen.Version || n < count {
-			return seen, count, fmt.Errorf("after %+v with %d records came %+v with %d", seen, count, e.Metadata, n)
-		}
-		return e.Metadata, n, nil
-	}
-	together(t, recorders+3, func(i int) (err error) {
-		var seen oda.Metadata
-		count := 0
-		if i < recorders {
-			defer recording.Add(-1)
-			for j := range each {
-				r, err := d.record("b", call(fmt.Sprintf("%d-%d", i, j)))
-				if err != nil {
-					return err
-				}
-				if _, _, err := look(r.Metadata, int(r.Sequence)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		for recording.Load() > 0 {
-			if seen, count, err = look(seen, count); err != nil {
-				return err
-			}
-			if i == recorders { // the writer that changes the block
-				e, err := d.send(d.keep(eb("b"), document(seen, "")))
-				if err != nil {
-					return err
-				}
-				seen = e.Metadata
-			}
-		}
-		return nil
-	})
-	same(t, "the number of records", len(d.records("b")), recorders*each)
 }
