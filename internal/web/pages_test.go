@@ -351,7 +351,7 @@ func TestScriptsInDocumentsAreHarmless(t *testing.T) {
 		"/prjs/prj-bad": `{"name":` + q + `,` + q + `:` + q + `,"obs_blocks":[{"obs_block_id":` + q + `,"name":` + q + `,"sbd_ids":["sbd-bad",` + q + `]}]}`,
 		"/sbds/sbd-bad": `{"name":` + q + `,"description":` + q + `,"status":` + q + `,"telescope":` + q + `,"ob_ref":` + q + `,"activities":{` + q + `:{}},"targets":[` + target + `],` + q + `:{` + q + `:[` + q + `]}}`,
 		"/sbis/sbi-bad": `{"telescope":` + q + `,"sbd_ref":` + q + `,"eb_ref":"eb-bad","status":` + q + `}`,
-		"/ebs/eb-bad": `{"telescope":` + q + `,"sbd_ref":"sbd-bad","sbi_ref":` + q + `,"request_responses":[{"request":` + q + `,"status":` + q + `,` + q + `:1,"request_args":{"args":[` + q + `],"kwargs":{` + q + `:` + q +
+		"/ebs/eb-bad": `{"telescope":` + q + `,"sbd_ref":"sbd-bad","sbi_ref":` + q + `,"request_responses":[{"request":"<script>alert</script>","status":"ERROR"},{"request":` + q + `,"status":` + q + `,` + q + `:1,"request_args":{"args":[` + q + `],"kwargs":{` + q + `:` + q +
 			`}},"response":{"result":` + q + `},"error":{"detail":` + q + `,"stacktrace":` + q + `}}]}`,
 	} {
 		for range 2 { // in two versions
