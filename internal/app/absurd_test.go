@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -114,16 +113,4 @@ func absurdDatabase(t *testing.T, healthy string) (all []absurd) {
 	}
 	must.Do(t, rows.Err())
 	return all
-}
-
-// A file that was cut off is damaged, not one that cannot be verified.
-func TestAFileThatWasCutOffIsDamaged(t *testing.T) {
-	t.Parallel()
-	healthy := healthyArchive(t, "sqlite")
-	path := strings.TrimPrefix(healthy, "sqlite:")
-	info := must.Get(os.Stat(path))(t)
-	must.Do(t, os.Truncate(path, info.Size()/2))
-	if faults := strings.Join(verified(t, healthy), "\n"); !strings.Contains(faults, "file: the file: ") {
-		t.Errorf("its faults are\n%s", faults)
-	}
 }

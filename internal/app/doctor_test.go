@@ -64,10 +64,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 	related(t, p.URL)
 	p.MustStop()
 	content := must.Get(os.ReadFile(filepath.Join(folder, "archive.db")))(t)
-	check := func(err error) {
-		t.Helper()
-		must.Do(t, err)
-	}
+	check := func(err error) { t.Helper(); must.Do(t, err) }
 	sql := func(statement string) func(path string) {
 		return func(path string) {
 			conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
@@ -98,6 +95,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 			[]string{"wrong: damage: SBDefinition sbd-1, version 1: ", "(text)\n", "    what to do: keep a copy of the archive as it is"},
 		},
 		{"the file is cut off", func(path string) { check(os.Truncate(path, 8192)) }, 1, []string{"wrong: damage: the file: SQLite cannot open it", "what to do: keep a copy of the archive as it is"}},
+		{"half of the file is lost", func(path string) { check(os.Truncate(path, int64(len(content)/2))) }, 1, []string{"wrong: damage: the file: "}},
 		{"a version is lost", sql(`DELETE FROM versions WHERE position = 2`), 1, []string{"wrong: damage: SBDefinition sbd-1: version 1 is missing (gap)"}},
 		{"a telescope is edited", sql(`UPDATE heads SET telescope = 'ska_low' WHERE entity = 2`), 1, []string{"wrong: damage: SBDefinition sbd-1: its head says that its telescope is"}},
 		{"a summary is lost", sql(`DELETE FROM catalogue WHERE entity = 2`), 1, []string{"searches do not know it (index)", "what to do: documents and records are whole"}},

@@ -20,28 +20,6 @@ import (
 	"oda/internal/test/must"
 )
 
-func TestManyProcessesCanOpenAnEmptyDatabaseAtOnce(t *testing.T) {
-	t.Parallel()
-	dsn := env.Postgres(t)
-	errs := make([]error, 10)
-	var group sync.WaitGroup
-	for i := range errs {
-		group.Go(func() {
-			var s *postgres.Store
-			if s, errs[i] = postgres.Open(context.Background(), dsn, slog.New(slog.DiscardHandler)); errs[i] == nil {
-				errs[i] = s.Close()
-			}
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	schemaWasMadeOnce(t, dsn)
-}
-
 func schemaWasMadeOnce(t *testing.T, dsn string) {
 	t.Helper()
 	conn := connect(t, dsn)
