@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+
+	"oda/internal/rawjson"
 )
 
 // Place is a position in a listing.
@@ -53,13 +55,11 @@ func ParseCursor(text string) (Cursor, bool) {
 
 // writeCursor encodes what a cursor carries as an opaque text.
 func writeCursor(carried any) string {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the < of a condition would take six bytes
-	if err := encoder.Encode(carried); err != nil {
+	text, err := rawjson.Marshal(carried)
+	if err != nil {
 		panic("oda: encode a cursor: " + err.Error())
 	}
-	return base64.RawURLEncoding.EncodeToString(bytes.TrimSpace(text.Bytes()))
+	return base64.RawURLEncoding.EncodeToString(text)
 }
 
 // readCursor decodes what writeCursor wrote. It reports whether the text is a

@@ -10,6 +10,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/rawjson"
 )
 
 // create stores the block of a session that was begun without the archive. If
@@ -94,7 +95,7 @@ func bareDocument(document []byte) ([]byte, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		text, err := plainJSON(name)
+		text, err := rawjson.Marshal(name)
 		if err != nil {
 			return nil, err
 		}

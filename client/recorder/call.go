@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"oda/internal/rawjson"
 	"time"
 	"unicode/utf8"
 
@@ -69,7 +70,7 @@ func (c Call) encode() ([]byte, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	return plainJSON(out)
+	return rawjson.Marshal(out)
 }
 
 // member returns a value as JSON, or nil if there is none. A value that is not
@@ -78,28 +79,17 @@ func member(name string, value any, wrap func(kind byte, value json.RawMessage) 
 	if value == nil {
 		return nil, nil
 	}
-	text, err := plainJSON(value)
+	text, err := rawjson.Marshal(value)
 	if err == nil && text[0] != '{' {
 		if string(text) == "null" {
 			return nil, nil
 		}
-		text, err = plainJSON(wrap(text[0], text))
+		text, err = rawjson.Marshal(wrap(text[0], text))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the %s cannot be written as JSON: %w", name, err)
 	}
 	return text, nil
-}
-
-// plainJSON encodes a value on one line, without escaping for HTML.
-func plainJSON(value any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
 // stamp formats a time as the archive does, or returns "" for the zero time.

@@ -16,6 +16,7 @@ import (
 
 	"oda"
 	"oda/internal/files"
+	"oda/internal/rawjson"
 )
 
 // A spool is a folder in which records wait for the archive. docs/spool.md
@@ -102,7 +103,7 @@ func createSession(spool string, block blockFile) (_ *session, err error) {
 	if err := files.Hold(s.lock); err != nil {
 		return nil, err
 	}
-	text, err := plainJSON(block) // keeps the document as it was given
+	text, err := rawjson.Marshal(block) // keeps the document as it was given
 	if err != nil {
 		return nil, err
 	}

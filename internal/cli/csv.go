@@ -81,33 +81,24 @@ func (l look) printPlaces(out io.Writer, document []byte) error {
 	if err != nil {
 		return err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	return t.places("", decoder)
+	return t.places("", bytes.TrimSpace(document))
 }
 
-// places writes the values in the next value of a document, which is at a pointer.
-func (t *csvTable) places(pointer string, from *json.Decoder) error {
-	var value json.RawMessage
-	if err := from.Decode(&value); err != nil {
-		return err
-	}
-	begin, n := value[0], 0
-	if begin == '{' || begin == '[' {
-		inner := json.NewDecoder(bytes.NewReader(value))
-		_, _ = inner.Token() // its beginning
-		for ; inner.More(); n++ {
-			name := fmt.Sprint(n)
-			if begin == '{' {
-				key, err := inner.Token()
-				if err != nil {
-					return err
-				}
-				name = strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(key))
-			}
-			if err := t.places(pointer+"/"+name, inner); err != nil {
-				return err
-			}
+// places writes the values in a value of a document, which is at a pointer.
+func (t *csvTable) places(pointer string, value []byte) (err error) {
+	n := 0
+	for key, member := range rawjson.Members(value) {
+		name := strings.NewReplacer("~", "~0", "/", "~1").Replace(string(key))
+		if err = t.places(pointer+"/"+name, member); err != nil {
+			return err
 		}
+		n++
+	}
+	for element := range rawjson.Elements(value) {
+		if err = t.places(fmt.Sprintf("%s/%d", pointer, n), element); err != nil {
+			return err
+		}
+		n++
 	}
 	if n > 0 {
 		return nil
@@ -134,13 +125,11 @@ func (r *reporting) format() string {
 
 // printResult prints a result for programs.
 func (l look) printResult(out io.Writer, format string, result any) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(result); err != nil {
+	text, err := rawjson.Marshal(result)
+	if err != nil {
 		return err
 	}
-	return l.printDocument(out, format, text.Bytes())
+	return l.printDocument(out, format, text)
 }
 
 // printRows prints values as a table of CSV.

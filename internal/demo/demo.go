@@ -10,7 +10,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/rawjson"
 	"oda/search"
 )
 
@@ -253,11 +253,9 @@ func (s *storing[D]) send(ctx context.Context, f *filler) error {
 
 // encode writes a document of this package, which can always be written.
 func encode(document any) []byte {
-	var text bytes.Buffer
-	to := json.NewEncoder(&text)
-	to.SetEscapeHTML(false) // the values of a telescope are full of <
-	if err := to.Encode(document); err != nil {
+	text, err := rawjson.Marshal(document) // the values of a telescope are full of <
+	if err != nil {
 		panic("demo: a document cannot be written: " + err.Error())
 	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	return text
 }

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
-
+	"oda/internal/rawjson"
 	"oda/night"
 )
 
@@ -17,11 +15,9 @@ func (a *API) night(c *call) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(night); err != nil {
+	text, err := rawjson.Marshal(night)
+	if err != nil {
 		return err
 	}
-	return c.sendError(c.respond("application/json", "", held).whole(bytes.TrimSuffix(out.Bytes(), []byte("\n"))))
+	return c.sendError(c.respond("application/json", "", held).whole(text))
 }

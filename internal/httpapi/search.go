@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -139,13 +138,7 @@ func summary(f *oda.Found) ([]byte, error) {
 	if item.References == nil {
 		item.References = []oda.Reference{}
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(item); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(text.Bytes()), nil
+	return rawjson.Marshal(item)
 }
 
 // orNull returns nil for an empty text.

@@ -25,6 +25,27 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// Elements yields the elements of an array that a Scanner has accepted before, as Members
+// does for an object.
+func Elements(text []byte) iter.Seq[[]byte] {
+	return func(yield func(element []byte) bool) {
+		at := skipWhite(text, 0)
+		if at == len(text) || text[at] != '[' {
+			return
+		}
+		for at++; ; {
+			if at = skipWhite(text, at); at < len(text) && text[at] == ',' {
+				at = skipWhite(text, at+1)
+			}
+			end := endOfValue(text, at)
+			if end == at || !yield(text[at:end]) {
+				return
+			}
+			at = end
+		}
+	}
+}
+
 // nextMember returns the member that follows an offset, and where it ends; 0 if there is
 // none.
 func nextMember(text []byte, at int) (key, value []byte, end int) {

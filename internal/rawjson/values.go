@@ -1,7 +1,9 @@
 package rawjson
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -218,4 +220,13 @@ func AppendQuoted(dst []byte, text string) []byte {
 		}
 	}
 	return append(dst, '"')
+}
+
+// Marshal is json.Marshal without escapes for HTML, which no text of the archive is part of.
+func Marshal(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }

@@ -64,16 +64,8 @@ func recordsIn(document []byte) oda.Texts {
 			continue
 		}
 		return func(yield func([]byte, error) bool) {
-			scan := rawjson.NewScanner(value, 1<<20)
-			if _, err := scan.BeginArray(); err != nil {
-				return // there is no list
-			}
-			for {
-				if more, err := scan.NextElement(); !more || err != nil {
-					return // what is stored was checked
-				}
-				start, end, err := scan.Skip()
-				if err != nil || !yield(value[start:end], nil) {
+			for text := range rawjson.Elements(value) {
+				if !yield(text, nil) {
 					return
 				}
 			}

@@ -1,13 +1,13 @@
 package history
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"oda/internal/rawjson"
 	"strconv"
 	"strings"
 	"time"
@@ -224,13 +224,11 @@ func decodeFaults(body []byte, places []string) ([]told, error) {
 
 // marshal encodes without HTML escapes.
 func marshal(v any) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := rawjson.Marshal(v)
+	if err != nil {
 		panic(err) // plain structures only
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(text)
 }
 
 // places returns the place of each entity in a request that stores several.
