@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -28,7 +29,7 @@ func (m Moment) MarshalText() ([]byte, error) { return Instant(m).AppendTo(nil),
 func (m *Moment) UnmarshalText(text []byte) error {
 	t, ok := parseTime(text)
 	if !ok {
-		return errTime
+		return fmt.Errorf("%.100q %w", text, errTime)
 	}
 	*m = Moment(InstantOf(t))
 	return nil

@@ -2,6 +2,7 @@ package oda
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 )
 
@@ -61,6 +62,19 @@ func KindOf(collection string) (Kind, bool) {
 		}
 	}
 	return 0, false
+}
+
+// MarshalText returns the collection, by which JSON names a kind.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.Collection()), nil }
+
+// UnmarshalText parses a collection.
+func (k *Kind) UnmarshalText(text []byte) error {
+	kind, ok := KindOf(string(text))
+	if !ok {
+		return fmt.Errorf("there is no collection %.100q", text)
+	}
+	*k = kind
+	return nil
 }
 
 // Ref names one entity. Identifiers are unique per kind only.

@@ -1,8 +1,6 @@
 package oda
 
 import (
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -108,26 +106,4 @@ func (r Reference) MarshalJSON() ([]byte, error) {
 	}
 	text = rawjson.AppendQuoted(append(text, `,"field":`...), r.Field)
 	return append(text, '}'), nil
-}
-
-// UnmarshalJSON parses what MarshalJSON writes.
-func (r *Reference) UnmarshalJSON(text []byte) error {
-	var in struct {
-		Kind    string `json:"kind"`
-		ID      string `json:"id"`
-		Version *int64 `json:"version"`
-		Field   string `json:"field"`
-	}
-	if err := json.Unmarshal(text, &in); err != nil {
-		return err
-	}
-	kind, ok := KindOf(in.Kind)
-	if !ok {
-		return fmt.Errorf("there is no collection %q", in.Kind)
-	}
-	*r = Reference{Kind: kind, ID: in.ID, Field: in.Field}
-	if in.Version != nil {
-		r.Version = *in.Version
-	}
-	return nil
 }

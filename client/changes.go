@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"net/url"
 	"strconv"
@@ -62,38 +61,27 @@ func (c *Client) Changes(ctx context.Context, q ChangesQuery) (oda.ChangePage, e
 	}
 	page := oda.ChangePage{Next: in.Next, Changes: make([]oda.Change, len(in.Changes))}
 	for i := range in.Changes {
-		if page.Changes[i], err = in.Changes[i].change(); err != nil {
-			return oda.ChangePage{}, garbled(r, err)
-		}
+		page.Changes[i] = in.Changes[i].change()
 	}
 	return page, nil
 }
 
 // change is a change on the wire.
 type change struct {
-	Position      oda.Position `json:"position"`
-	Kind          string       `json:"kind"`
-	ID            string       `json:"id"`
-	Version       int64        `json:"version"`
-	FirstSequence int64        `json:"first_sequence"`
-	LastSequence  int64        `json:"last_sequence"`
-	By            string       `json:"by"`
-	On            string       `json:"on"`
+	Position oda.Position `json:"position"`
+	oda.Ref
+	Version       int64      `json:"version"`
+	FirstSequence int64      `json:"first_sequence"`
+	LastSequence  int64      `json:"last_sequence"`
+	By            string     `json:"by"`
+	On            oda.Moment `json:"on"`
 }
 
-func (c change) change() (oda.Change, error) {
-	kind, known := oda.KindOf(c.Kind)
-	if !known {
-		return oda.Change{}, fmt.Errorf("a change is of the kind %q", clip(c.Kind))
-	}
-	on, err := oda.ParseTime(c.On)
-	if err != nil {
-		return oda.Change{}, fmt.Errorf("on %w", err)
-	}
+func (c change) change() oda.Change {
 	return oda.Change{
-		Position: c.Position, Ref: oda.Ref{Kind: kind, ID: c.ID}, Version: c.Version,
-		FirstSequence: c.FirstSequence, LastSequence: c.LastSequence, By: c.By, On: oda.InstantOf(on),
-	}, nil
+		Position: c.Position, Ref: c.Ref, Version: c.Version,
+		FirstSequence: c.FirstSequence, LastSequence: c.LastSequence, By: c.By, On: oda.Instant(c.On),
+	}
 }
 
 // Follow returns the changes after a position as they come, and does not end by
@@ -117,11 +105,7 @@ func (c *Client) Follow(ctx context.Context, after oda.Position, filter oda.Chan
 				if err := json.Unmarshal(e.data, &in); err != nil {
 					return false, err
 				}
-				found, err := in.change()
-				if err != nil {
-					return false, err
-				}
-				return yield(found, nil), nil
+				return yield(in.change(), nil), nil
 			},
 		}
 		var err error
@@ -171,11 +155,7 @@ func (c *Client) FollowRecords(ctx context.Context, block string, after int64) i
 				if err := json.Unmarshal(e.data, &in); err != nil {
 					return false, err
 				}
-				found, err := in.record()
-				if err != nil {
-					return false, err
-				}
-				return yield(found, nil), nil
+				return yield(in.record(), nil), nil
 			},
 		}
 		if err := f.run(ctx); err != nil {

@@ -177,9 +177,7 @@ func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Rec
 	}
 	page := make([]oda.Record, len(in.Records))
 	for i := range in.Records {
-		if page[i], err = in.Records[i].record(); err != nil {
-			return nil, nil, garbled(a, err)
-		}
+		page[i] = in.Records[i].record()
 	}
 	return page, a, nil
 }
@@ -188,14 +186,10 @@ func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Rec
 type storedRecord struct {
 	Sequence   int64           `json:"sequence"`
 	Key        string          `json:"key"`
-	RecordedAt string          `json:"recorded_at"`
+	RecordedAt oda.Moment      `json:"recorded_at"`
 	Record     json.RawMessage `json:"record"`
 }
 
-func (r storedRecord) record() (oda.Record, error) {
-	at, err := oda.ParseTime(r.RecordedAt)
-	if err != nil {
-		return oda.Record{}, fmt.Errorf("a recorded_at %w", err)
-	}
-	return oda.Record{Sequence: r.Sequence, Key: r.Key, RecordedOn: oda.InstantOf(at), Text: r.Record}, nil
+func (r storedRecord) record() oda.Record {
+	return oda.Record{Sequence: r.Sequence, Key: r.Key, RecordedOn: oda.Instant(r.RecordedAt), Text: r.Record}
 }

@@ -115,16 +115,12 @@ func searchPage[T any](ctx context.Context, c *Client, path string, read func(js
 // found reads the summary of an entity.
 func found(item json.RawMessage) (*oda.Found, error) {
 	var sent struct {
-		Kind       string
-		ID         string
+		oda.Ref
 		Metadata   managed
 		Telescope  string
 		Name       string
 		Targets    []oda.Target
-		References []struct {
-			Kind, ID, Field string
-			Version         int64
-		}
+		References []oda.Reference
 	}
 	if err := json.Unmarshal(item, &sent); err != nil {
 		return nil, err
@@ -133,16 +129,8 @@ func found(item json.RawMessage) (*oda.Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, known := oda.KindOf(sent.Kind)
-	f := &oda.Found{Ref: oda.Ref{Kind: kind, ID: sent.ID}, Metadata: metadata}
+	f := &oda.Found{Ref: sent.Ref, Metadata: metadata}
 	f.Summary.Telescope, f.Summary.Name, f.Summary.Targets = sent.Telescope, sent.Name, sent.Targets
-	for _, r := range sent.References {
-		to, ok := oda.KindOf(r.Kind)
-		known = known && ok
-		f.Summary.References = append(f.Summary.References, oda.Reference{Kind: to, ID: r.ID, Version: r.Version, Field: r.Field})
-	}
-	if !known {
-		return nil, errors.New("it has an entity of a kind that there is not")
-	}
+	f.Summary.References = sent.References
 	return f, nil
 }

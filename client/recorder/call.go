@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"oda/internal/rawjson"
 	"time"
 	"unicode/utf8"
 
 	"oda"
+	"oda/internal/rawjson"
 )
 
 // Call is a function that was called on the telescope, with its response. Only

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"oda/internal/rawjson"
 	"strconv"
 	"strings"
 	"time"
 
 	"oda"
+	"oda/internal/rawjson"
 )
 
 // Bounds of a request.
