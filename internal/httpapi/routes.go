@@ -31,57 +31,39 @@ type route struct {
 	counted   uint16          // its place among the operations that are counted
 }
 
+// ofKinds are the operations that each kind has, with how their names end for the kind in
+// place of %s.
+func (a *API) ofKinds() (all []route) {
+	names := map[oda.Kind]string{oda.SBDefinition: "SBD", oda.SBInstance: "SBI", oda.ExecutionBlock: "EB", oda.Project: "PRJ"}
+	for _, kind := range oda.Kinds {
+		writer := auth.Editor
+		if kind == oda.ExecutionBlock {
+			writer = auth.Recorder // may begin a block, but not change one
+		}
+		for _, rt := range []route{
+			{operation: "list%ss", role: auth.Reader, handle: a.list},
+			{operation: "search%ss", role: auth.Reader, handle: a.search},
+			{operation: "create%s", role: writer, handle: a.create},
+			{operation: "get%s", role: auth.Reader, class: admission.Reading, handle: a.get},
+			{operation: "list%sVersions", role: auth.Reader, class: admission.Reading, handle: a.listVersions},
+			{operation: "get%sVersion", role: auth.Reader, class: admission.Reading, handle: a.getVersion},
+			{operation: "diff%s", role: auth.Reader, handle: a.diff},
+			{operation: "provenanceOf%s", role: auth.Reader, handle: a.provenance},
+			{operation: "store%s", role: auth.Editor, create: writer, handle: a.store},
+		} {
+			rt.operation, rt.kind = fmt.Sprintf(rt.operation, names[kind]), kind
+			all = append(all, rt)
+		}
+	}
+	return all
+}
+
 // routes returns the whole interface. The API description has the method and the
 // path of each operation.
 func (a *API) routes() []route {
-	return []route{
+	return append(a.ofKinds(), []route{
 		{operation: "storeSeveral", role: auth.Editor, handle: a.storeSeveral},
-
-		{operation: "listSBDs", role: auth.Reader, kind: oda.SBDefinition, handle: a.list},
-		{operation: "listSBIs", role: auth.Reader, kind: oda.SBInstance, handle: a.list},
-		{operation: "listEBs", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.list},
-		{operation: "listPRJs", role: auth.Reader, kind: oda.Project, handle: a.list},
-
-		{operation: "searchSBDs", role: auth.Reader, kind: oda.SBDefinition, handle: a.search},
-		{operation: "searchSBIs", role: auth.Reader, kind: oda.SBInstance, handle: a.search},
-		{operation: "searchEBs", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.search},
-		{operation: "searchPRJs", role: auth.Reader, kind: oda.Project, handle: a.search},
-
-		{operation: "createSBD", role: auth.Editor, kind: oda.SBDefinition, handle: a.create},
-		{operation: "createSBI", role: auth.Editor, kind: oda.SBInstance, handle: a.create},
-		{operation: "createEB", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.create},
-		{operation: "createPRJ", role: auth.Editor, kind: oda.Project, handle: a.create},
 		{operation: "createEmptyEB", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.createEmpty},
-
-		{operation: "getSBD", role: auth.Reader, class: admission.Reading, kind: oda.SBDefinition, handle: a.get},
-		{operation: "getSBI", role: auth.Reader, class: admission.Reading, kind: oda.SBInstance, handle: a.get},
-		{operation: "getEB", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.get},
-		{operation: "getPRJ", role: auth.Reader, class: admission.Reading, kind: oda.Project, handle: a.get},
-
-		{operation: "listSBDVersions", role: auth.Reader, class: admission.Reading, kind: oda.SBDefinition, handle: a.listVersions},
-		{operation: "listSBIVersions", role: auth.Reader, class: admission.Reading, kind: oda.SBInstance, handle: a.listVersions},
-		{operation: "listEBVersions", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.listVersions},
-		{operation: "listPRJVersions", role: auth.Reader, class: admission.Reading, kind: oda.Project, handle: a.listVersions},
-
-		{operation: "getSBDVersion", role: auth.Reader, class: admission.Reading, kind: oda.SBDefinition, handle: a.getVersion},
-		{operation: "getSBIVersion", role: auth.Reader, class: admission.Reading, kind: oda.SBInstance, handle: a.getVersion},
-		{operation: "getEBVersion", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.getVersion},
-		{operation: "getPRJVersion", role: auth.Reader, class: admission.Reading, kind: oda.Project, handle: a.getVersion},
-
-		{operation: "diffSBD", role: auth.Reader, kind: oda.SBDefinition, handle: a.diff},
-		{operation: "diffSBI", role: auth.Reader, kind: oda.SBInstance, handle: a.diff},
-		{operation: "diffEB", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.diff},
-		{operation: "diffPRJ", role: auth.Reader, kind: oda.Project, handle: a.diff},
-
-		{operation: "provenanceOfSBD", role: auth.Reader, kind: oda.SBDefinition, handle: a.provenance},
-		{operation: "provenanceOfSBI", role: auth.Reader, kind: oda.SBInstance, handle: a.provenance},
-		{operation: "provenanceOfEB", role: auth.Reader, kind: oda.ExecutionBlock, handle: a.provenance},
-		{operation: "provenanceOfPRJ", role: auth.Reader, kind: oda.Project, handle: a.provenance},
-
-		{operation: "storeSBD", role: auth.Editor, kind: oda.SBDefinition, handle: a.store},
-		{operation: "storeSBI", role: auth.Editor, kind: oda.SBInstance, handle: a.store},
-		{operation: "storeEB", role: auth.Editor, create: auth.Recorder, kind: oda.ExecutionBlock, handle: a.store},
-		{operation: "storePRJ", role: auth.Editor, kind: oda.Project, handle: a.store},
 
 		{operation: "recordPatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.record},
 		{operation: "recordPost", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.record},
@@ -102,7 +84,7 @@ func (a *API) routes() []route {
 		{operation: "descriptionYAML", role: auth.Reader, page: true, handle: static("application/yaml", api.YAML)},
 		{operation: "ui", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.UI(c, c.r) }},
 		{operation: "uiAsset", role: auth.Reader, page: true, handle: func(c *call) error { return a.cfg.Pages.Asset(c, c.r) }},
-	}
+	}...)
 }
 
 // pageRequests is the name under which the pages are counted.
