@@ -137,7 +137,7 @@ func TestTheDoctorFindsWhatIsWrongWithAFile(t *testing.T) {
 	p.MustStop()
 	finds(t, "dangling references", run(t, "doctor", "--db", "sqlite:"+path), 0, append(found, "nothing is wrong; 4 warnings\n")...)
 	finds(t, "strictly", run(t, "doctor", "--db", "sqlite:"+path, "--strict"), 1)
-	finds(t, "as JSON", run(t, "doctor", "--db", "sqlite:"+path, "--json"), 0, `"warnings":4,"wrong":0}`, `{"check":"references","wrong":false,"place":"ExecutionBlock eb-2",`)
+	finds(t, "as JSON", run(t, "doctor", "--db", "sqlite:"+path, "-o", "json"), 0, `"warnings":4,"wrong":0}`, `{"check":"references","wrong":false,"place":"ExecutionBlock eb-2",`)
 	fails(t, run(t, "doctor", "--db", "sqlite:"+path+".nothing"), 2, "there is no such file")
 
 	settings := filepath.Join(t.TempDir(), "oda.yaml")

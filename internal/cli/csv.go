@@ -108,16 +108,12 @@ func (t *csvTable) places(pointer string, value []byte) (err error) {
 
 // reporting is how commands print a result that people read as text.
 type reporting struct {
-	JSON   bool   `name:"json" help:"Print the result as JSON, like -o json."`
 	Output string `short:"o" default:"auto" enum:"auto,json,yaml,csv" placeholder:"FORMAT" help:"Print the result as json, yaml or csv, instead of text for people."`
 }
 
 // format returns the format that was asked for; empty for people.
 func (r *reporting) format() string {
-	switch {
-	case r.JSON:
-		return "json"
-	case r.Output == "auto":
+	if r.Output == "auto" {
 		return ""
 	}
 	return r.Output

@@ -34,7 +34,7 @@ func TestTheDoctorQuotesNoCommandsToTheTerminal(t *testing.T) {
 	defer server.Close()
 	settings := filepath.Join(t.TempDir(), "oda.yaml")
 	must.Do(t, os.WriteFile(settings, []byte("audit-log: /none/\u009b2J\u202e/x\n"), 0o600))
-	for _, more := range [][]string{nil, {"--json"}} {
+	for _, more := range [][]string{nil, {"-o", "json"}} {
 		screen, out, err := pty.Open()
 		must.Do(t, err)
 		var said bytes.Buffer

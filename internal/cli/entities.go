@@ -21,7 +21,7 @@ type entities struct {
 	Get        get      `cmd:"" reads:"" help:"Print entities."`
 	Query      query    `cmd:"" reads:"" help:"Find entities by one criterion."`
 	Search     find     `cmd:"" reads:"" aliases:"list" help:"Find entities by any combination of criteria, or list all."`
-	Versions   versions `cmd:"" reads:"" aliases:"history" help:"Print the versions of an entity, or one of them."`
+	Versions   versions `cmd:"" reads:"" aliases:"history" help:"Print which versions an entity has."`
 	Diff       diff     `cmd:"" reads:"" help:"Print what changed from one version to another."`
 	Provenance trace    `cmd:"" reads:"" help:"Print where an entity comes from, and what came of it."`
 	Put        put      `cmd:"" help:"Store documents under the identifiers in them."`

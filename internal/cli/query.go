@@ -62,8 +62,7 @@ func (c *criteria) check() error {
 type query struct {
 	criteria
 	Limit  int    `placeholder:"N" help:"Print at most N; 0 is no limit."`
-	JSON   bool   `name:"json" help:"Print a JSON array of identifiers, like -o json."`
-	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), or the identifiers: one per line with id (default elsewhere), as json, yaml or csv."`
+	Output string `short:"o" default:"auto" enum:"auto,table,json,yaml,csv,id" placeholder:"FORMAT" help:"Print a table (default on a terminal), or the identifiers: one per line with id (default elsewhere), as a json array, yaml or csv."`
 	coloring
 	remote
 }
@@ -114,9 +113,6 @@ func (q *query) Run(ctx context.Context, archive *client.Client, kind oda.Kind, 
 		}
 		fmt.Fprintf(to.err, "oda: a query has one criterion: %s; ignored: %s\n",
 			strings.Join(asked[0], " "), strings.Join(ignored, " "))
-	}
-	if q.JSON {
-		q.Output = "json"
 	}
 	look := q.look(to.out)
 	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
