@@ -79,8 +79,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 
 // Ref names one entity. Identifiers are unique per kind only.
 type Ref struct {
-	Kind Kind
-	ID   string
+	Kind Kind   `json:"kind"`
+	ID   string `json:"id"`
 }
 
 // Compare orders entities by kind and identifier. Engines write the entities of one

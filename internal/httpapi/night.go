@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"oda/internal/rawjson"
 	"oda/night"
 )
 
@@ -15,9 +14,5 @@ func (a *API) night(c *call) error {
 	if err != nil {
 		return err
 	}
-	text, err := rawjson.Marshal(night)
-	if err != nil {
-		return err
-	}
-	return c.sendError(c.respond("application/json", "", held).whole(text))
+	return c.json(night)
 }

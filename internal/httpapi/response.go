@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/internal/content"
+	"oda/internal/rawjson"
 	"oda/internal/serving"
 )
 
@@ -146,6 +147,15 @@ func (w *response) whole(text []byte) error {
 	w.c.WriteHeader(http.StatusOK)
 	_, err := w.c.Write(text)
 	return err
+}
+
+// json answers with a value as JSON.
+func (c *call) json(value any) error {
+	text, err := rawjson.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return c.sendError(c.respond("application/json", "", held).whole(text))
 }
 
 // entity answers with a document.

@@ -112,8 +112,7 @@ func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found) (fun
 // The summary of an entity on the wire. A missing value is null or an empty list.
 type (
 	summaryItem struct {
-		Kind       string          `json:"kind"`
-		ID         string          `json:"id"`
+		oda.Ref
 		Metadata   json.RawMessage `json:"metadata"`
 		Telescope  *string         `json:"telescope"`
 		Name       *string         `json:"name"`
@@ -129,7 +128,7 @@ type (
 
 func summary(f *oda.Found) ([]byte, error) {
 	item := summaryItem{
-		Kind: f.Kind.Collection(), ID: f.ID, Metadata: f.Metadata.AppendJSON(nil),
+		Ref: f.Ref, Metadata: f.Metadata.AppendJSON(nil),
 		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: f.Summary.References,
 	}
 	for _, t := range f.Summary.Targets {
@@ -141,10 +140,11 @@ func summary(f *oda.Found) ([]byte, error) {
 	return rawjson.Marshal(item)
 }
 
-// orNull returns nil for an empty text.
-func orNull(text string) *string {
-	if text == "" {
+// orNull returns nil for a value that is missing.
+func orNull[T comparable](value T) *T {
+	var none T
+	if value == none {
 		return nil
 	}
-	return &text
+	return &value
 }
