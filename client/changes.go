@@ -48,16 +48,12 @@ func (q ChangesQuery) values() url.Values {
 // the position, because it was restored from an older backup, the error is
 // oda.UnknownPosition.
 func (c *Client) Changes(ctx context.Context, q ChangesQuery) (oda.ChangePage, error) {
-	r, err := c.patient(q.Wait+heartbeats).read(ctx, "/changes?"+q.values().Encode(), nil)
-	if err != nil {
-		return oda.ChangePage{}, err
-	}
 	var in struct {
 		Changes []change     `json:"changes"`
 		Next    oda.Position `json:"next"`
 	}
-	if err := json.Unmarshal(r.body, &in); err != nil {
-		return oda.ChangePage{}, garbled(r, err)
+	if _, err := c.patient(q.Wait+heartbeats).readJSON(ctx, "/changes?"+q.values().Encode(), &in); err != nil {
+		return oda.ChangePage{}, err
 	}
 	page := oda.ChangePage{Next: in.Next, Changes: make([]oda.Change, len(in.Changes))}
 	for i := range in.Changes {
@@ -86,7 +82,7 @@ func (c change) change() oda.Change {
 
 // Follow returns the changes after a position as they come, and does not end by
 // itself: if the archive restarts or cannot be reached, it asks again, after
-// pauses of at most a minute, and goes on behind the last change. Nothing is
+// pauses of at most a minute, and goes on after the last change. Nothing is
 // missed and nothing comes twice. The sequence ends after an error: that of the
 // context, or of an archive that refuses to go on, such as oda.UnknownPosition. It
 // logs when the archive does not answer (WithLogger).

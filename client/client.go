@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -197,6 +198,18 @@ func content(r *reply, err error) ([]byte, error) {
 // read gets a path below /api/v1.
 func (c *Client) read(ctx context.Context, path string, header http.Header) (*reply, error) {
 	return c.do(ctx, request{method: http.MethodGet, path: api + path, header: header, repeatable: true})
+}
+
+// readJSON gets a path below /api/v1 whose answer is JSON.
+func (c *Client) readJSON(ctx context.Context, path string, into any) (*reply, error) {
+	r, err := c.read(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(r.body, into); err != nil {
+		return nil, garbled(r, err)
+	}
+	return r, nil
 }
 
 // write sends a body under an idempotency key, so that it may be retried. An

@@ -23,11 +23,11 @@ type Answer struct {
 	RequestID  string        // as in the archive's log
 	RetryAfter time.Duration // 0 if the archive did not set it
 
-	behind string // the cursor with which a search goes on, if it does
+	after string // the cursor with which a search goes on, if it does
 }
 
-// More reports whether a search goes on behind what is damaged.
-func (a *Answer) More() bool { return a.behind != "" }
+// More reports whether a search goes on after what is damaged.
+func (a *Answer) More() bool { return a.after != "" }
 
 func (a *Answer) Error() string {
 	if a.RequestID == "" {
@@ -73,7 +73,7 @@ func problem(response *http.Response, body []byte) *oda.Error {
 	ours = ours && err == nil
 	if ours && oda.Code(code) == oda.DamagedText {
 		link, _ := linked(response.Header) // without one, the search ends here
-		answer.behind = link.Get("cursor")
+		answer.after = link.Get("cursor")
 	}
 	if ours && codes[oda.Code(code)] {
 		return &oda.Error{Code: oda.Code(code), Detail: p.Detail, Faults: p.Errors, Err: answer}

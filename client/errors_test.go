@@ -135,7 +135,7 @@ func TestEveryCallRefusesAnInvalidAnswer(t *testing.T) {
 	}
 }
 
-// A search goes on behind what is damaged, and ends after every other error.
+// A search goes on after what is damaged, and ends after every other error.
 func TestASearchGoesOnBehindDamage(t *testing.T) {
 	t.Parallel()
 	const link = `<search?cursor=c&fields=id&limit=50>; rel="next"`

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 
 	"oda/night"
@@ -24,13 +23,9 @@ func (c *Client) Night(ctx context.Context, which Night) (*night.Report, error) 
 			values.Set(name, value)
 		}
 	}
-	r, err := c.read(ctx, "/night?"+values.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
 	var report night.Report
-	if err := json.Unmarshal(r.body, &report); err != nil {
-		return nil, garbled(r, err)
+	if _, err := c.readJSON(ctx, "/night?"+values.Encode(), &report); err != nil {
+		return nil, err
 	}
 	return &report, nil
 }

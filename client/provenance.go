@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 
 	"oda"
 	"oda/provenance"
@@ -17,10 +16,6 @@ func (c *Client) ProvenanceJSON(ctx context.Context, kind oda.Kind, id string) (
 // that can be reached over references in both directions, nearest first. If the
 // entity is unknown, the error is oda.NotFound.
 func (c *Client) Provenance(ctx context.Context, kind oda.Kind, id string) (*provenance.Graph, error) {
-	a, err := c.read(ctx, path(kind, id)+"/provenance", nil)
-	if err != nil {
-		return nil, err
-	}
 	var in struct {
 		Nodes []provenance.Node
 		Edges []struct {
@@ -33,8 +28,8 @@ func (c *Client) Provenance(ctx context.Context, kind oda.Kind, id string) (*pro
 		}
 		Truncated bool
 	}
-	if err := json.Unmarshal(a.body, &in); err != nil {
-		return nil, garbled(a, err)
+	if _, err := c.readJSON(ctx, path(kind, id)+"/provenance", &in); err != nil {
+		return nil, err
 	}
 	p := &provenance.Graph{Nodes: in.Nodes, Edges: make([]provenance.Edge, len(in.Edges)), Truncated: in.Truncated}
 	for i, e := range in.Edges {

@@ -165,15 +165,12 @@ func (c *Client) Records(ctx context.Context, block string, after int64) iter.Se
 }
 
 func (c *Client) page(ctx context.Context, block string, after int64) ([]oda.Record, *reply, error) {
-	a, err := c.read(ctx, path(oda.ExecutionBlock, block)+"/request_responses?after="+strconv.FormatInt(after, 10), nil)
-	if err != nil {
-		return nil, nil, err
-	}
 	var in struct {
 		Records []storedRecord `json:"records"`
 	}
-	if err := json.Unmarshal(a.body, &in); err != nil {
-		return nil, nil, garbled(a, err)
+	a, err := c.readJSON(ctx, path(oda.ExecutionBlock, block)+"/request_responses?after="+strconv.FormatInt(after, 10), &in)
+	if err != nil {
+		return nil, nil, err
 	}
 	page := make([]oda.Record, len(in.Records))
 	for i := range in.Records {

@@ -13,7 +13,7 @@ import (
 
 // Search gives what matches, in the order of its sort: of each entity what the
 // archive knows of its current version. It reads page after page. An error is the
-// last that it gives, unless the archive goes on behind what is damaged (Answer.More).
+// last that it gives, unless the archive goes on after what is damaged (Answer.More).
 func (c *Client) Search(ctx context.Context, s search.Search) iter.Seq2[*oda.Found, error] {
 	return each(c.SearchPages(ctx, s))
 }
@@ -85,19 +85,16 @@ func searchPages[T any](ctx context.Context, c *Client, s search.Search, fields 
 }
 
 func searchPage[T any](ctx context.Context, c *Client, path string, read func(json.RawMessage) (T, error)) (items []T, next string, err error) {
-	r, err := c.read(ctx, path, nil)
-	if err != nil {
-		if a, ok := errors.AsType[*Answer](err); ok {
-			next = a.behind
-		}
-		return nil, next, err
-	}
 	var page struct {
 		Items []json.RawMessage `json:"items"`
-		Next  *string           `json:"next"`
+		Next  string            `json:"next"` // null if there is none
 	}
-	if err := json.Unmarshal(r.body, &page); err != nil {
-		return nil, "", garbled(r, err)
+	r, err := c.readJSON(ctx, path, &page)
+	if err != nil {
+		if a, ok := errors.AsType[*Answer](err); ok {
+			next = a.after
+		}
+		return nil, next, err
 	}
 	for _, raw := range page.Items {
 		item, err := read(raw)
@@ -106,10 +103,7 @@ func searchPage[T any](ctx context.Context, c *Client, path string, read func(js
 		}
 		items = append(items, item)
 	}
-	if page.Next != nil {
-		next = *page.Next
-	}
-	return items, next, nil
+	return items, page.Next, nil
 }
 
 // found reads the summary of an entity.

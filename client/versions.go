@@ -42,15 +42,12 @@ func (c *Client) Versions(ctx context.Context, kind oda.Kind, id string) iter.Se
 }
 
 func (c *Client) versions(ctx context.Context, kind oda.Kind, id string, values url.Values) ([]oda.VersionInfo, *reply, error) {
-	r, err := c.read(ctx, path(kind, id)+"/versions?"+values.Encode(), nil)
-	if err != nil {
-		return nil, nil, err
-	}
 	var in struct {
 		Versions []managed `json:"versions"`
 	}
-	if err := json.Unmarshal(r.body, &in); err != nil {
-		return nil, nil, garbled(r, err)
+	r, err := c.readJSON(ctx, path(kind, id)+"/versions?"+values.Encode(), &in)
+	if err != nil {
+		return nil, nil, err
 	}
 	page := make([]oda.VersionInfo, len(in.Versions))
 	for i, fields := range in.Versions {

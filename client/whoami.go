@@ -26,13 +26,11 @@ type BoundRole struct {
 
 // Whoami returns who the archive takes the caller for.
 func (c *Client) Whoami(ctx context.Context) (*Caller, error) {
-	r, err := c.read(ctx, "/whoami", nil)
+	caller := new(Caller)
+	r, err := c.readJSON(ctx, "/whoami", caller)
 	if err != nil {
 		return nil, err
 	}
-	caller := &Caller{JSON: r.body}
-	if err := json.Unmarshal(r.body, caller); err != nil {
-		return nil, garbled(r, err)
-	}
+	caller.JSON = r.body
 	return caller, nil
 }
