@@ -23,7 +23,7 @@ func (h hasher) value(t text, i int) (sum uint64, end int) {
 		return mix(h.string(t.data[i:end]), '"'), end
 	case '{', '[':
 	default:
-		end = t.scalarEnd(i)
+		end = t.end(i)
 		return maphash.Bytes(h.seed, t.data[i:end]), end
 	}
 	if known, ok := t.sums[int32(i)]; ok {
@@ -38,7 +38,7 @@ func (h hasher) value(t text, i int) (sum uint64, end int) {
 		var one uint64
 		if object {
 			key := h.string(t.data[i:t.stringEnd(i)])
-			one, i = h.value(t, t.behindKey(i))
+			one, i = h.value(t, t.afterKey(i))
 			sum += mix(key, one) // in any order
 		} else {
 			one, i = h.value(t, i)

@@ -2,7 +2,7 @@ package jsondiff
 
 import "hash/maphash"
 
-// Line is a line of a text that is shown beside another.
+// Line is a line of a text that is shown next to another.
 type Line struct {
 	Text   string
 	Indent int
@@ -34,7 +34,7 @@ func Lines(document []byte, most int, hidden ...string) ([]Line, bool) {
 	return lines, true
 }
 
-// Row is a line of one text beside a line of the other, by their places; -1 if
+// Row is a line of one text next to a line of the other, by their places; -1 if
 // there is none.
 type Row struct {
 	From, To int
@@ -47,7 +47,7 @@ const (
 	kinCells   = 1 << 14 // of a table that looks for lines with the same key
 )
 
-// Align puts the lines of two texts beside each other.
+// Align puts the lines of two texts next to each other.
 func Align(from, to []Line) []Row {
 	seed := maphash.MakeSeed()
 	cells := alignCells
@@ -75,7 +75,7 @@ func numbers(seed maphash.Seed, lines []Line) []uint64 {
 	return all
 }
 
-// changed puts from[a:b] beside to[c:d], in which nothing was found to be the same:
+// changed puts from[a:b] next to to[c:d], in which nothing was found to be the same:
 // lines with the same key in one row, and the others as they come. Where that would
 // take long, lines are compared place by place.
 func changed(rows []Row, from, to []Line, a, b, c, d int) []Row {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// beside writes two texts beside each other.
+// beside writes two texts next to each other.
 func beside(from, to []Line) (text string) {
 	at := func(lines []Line, i int) string {
 		if i < 0 {
@@ -98,7 +98,7 @@ func TestNoLineIsLost(t *testing.T) {
 	})
 }
 
-// Where everything has changed, the lines still stand beside each other.
+// Where everything has changed, the lines still stand next to each other.
 func TestLongTextsAreComparedPlaceByPlace(t *testing.T) {
 	long := func(of string) []Line {
 		lines, _ := Lines([]byte("["+strings.Repeat(`{"a":`+of+`},`, 2000)+"0]"), 10_000)

@@ -49,7 +49,7 @@ func TestAPatchSaysWhatPeopleSee(t *testing.T) {
 			`[{"id":"a","ra":1},{"id":"b","ra":2}]`, `[{"id":"a","ra":1.5},{"id":"b","ra":2.5}]`,
 			`[{"op":"replace","path":"/0/ra","value":1.5},{"op":"replace","path":"/1/ra","value":2.5}]`,
 		},
-		"an object changed behind one that is new": {
+		"an object changed after one that is new": {
 			`[{"id":"a","ra":1,"dec":1}]`, `[{"id":"x","ra":7,"dec":9},{"id":"a","ra":1,"dec":2}]`,
 			`[{"op":"add","path":"/0","value":{"id":"x","ra":7,"dec":9}},{"op":"replace","path":"/1/dec","value":2}]`,
 		},

@@ -6,7 +6,7 @@ import (
 )
 
 // line is a line of a document as people read it: a value, the beginning of one
-// or its end, perhaps behind its key. It is a piece of the text; only white
+// or its end, perhaps after its key. It is a piece of the text; only white
 // space differs.
 type line struct {
 	start, end int32 // end is that of the value; a key before it begins at start
@@ -115,7 +115,7 @@ func (p pretty) appendText(dst []byte, l line) []byte {
 	if l.flags&hasKey != 0 {
 		dst = append(dst, p.data[start:p.stringEnd(int(start))]...)
 		dst = append(dst, ": "...)
-		start = int32(p.behindKey(int(start)))
+		start = int32(p.afterKey(int(start)))
 	}
 	dst = append(dst, p.data[start:l.end]...)
 	if l.flags&isEmpty != 0 {

@@ -151,7 +151,7 @@ func (u *unified) hunks(older, newer []line, pairs []pair) {
 }
 
 // extent writes where a hunk stands: its first line, and how many there are. A
-// hunk without lines stands behind a line.
+// hunk without lines stands after a line.
 func extent(first, count int) string {
 	switch count {
 	case 0:

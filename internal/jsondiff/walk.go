@@ -73,21 +73,15 @@ func (t text) name(c child) []byte {
 }
 
 // space is the first place from i on that is not white space.
-func (t text) space(i int) int {
-	for i < len(t.data) && (t.data[i] == ' ' || t.data[i] == '\n' || t.data[i] == '\r' || t.data[i] == '\t') {
-		i++
-	}
-	return i
-}
+func (t text) space(i int) int { return rawjson.SkipWhite(t.data, i) }
 
-// end is the place behind the value that begins at i.
+// stringEnd is the place after the string that begins at i.
+func (t text) stringEnd(i int) int { return rawjson.EndOfString(t.data, i) }
+
+// end is the place after the value that begins at i.
 func (t text) end(i int) int {
-	switch t.data[i] {
-	case '"':
-		return t.stringEnd(i)
-	case '{', '[':
-	default:
-		return t.scalarEnd(i)
+	if t.data[i] != '{' && t.data[i] != '[' {
+		return rawjson.EndOfValue(t.data, i)
 	}
 	start := i
 	for depth := 0; i-start < long; {
@@ -106,27 +100,6 @@ func (t text) end(i int) int {
 	}
 	at, _ := slices.BinarySearchFunc(t.long, int32(start), func(c child, start int32) int { return cmp.Compare(c.start, start) })
 	return int(t.long[at].end)
-}
-
-func (t text) stringEnd(i int) int {
-	for i++; t.data[i] != '"'; i++ {
-		if t.data[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// scalarEnd is the place behind a number, true, false or null.
-func (t text) scalarEnd(i int) int {
-	for i < len(t.data) {
-		switch t.data[i] {
-		case ',', '}', ']', ' ', '\n', '\r', '\t':
-			return i
-		}
-		i++
-	}
-	return i
 }
 
 // cursor goes through the members of an object or the elements of an array.
@@ -150,15 +123,15 @@ func (c *cursor) next() (child, bool) {
 	}
 	one := child{key: int32(c.at)}
 	if c.object {
-		c.at = t.behindKey(c.at)
+		c.at = t.afterKey(c.at)
 	}
 	one.start, one.end = int32(c.at), int32(t.end(c.at))
 	c.at = t.space(int(one.end))
 	return one, true
 }
 
-// behindKey is where the value begins whose key begins at i.
-func (t text) behindKey(i int) int {
+// afterKey is where the value begins whose key begins at i.
+func (t text) afterKey(i int) int {
 	colon := t.space(t.stringEnd(i))
 	return t.space(colon + 1)
 }

@@ -11,7 +11,7 @@ import (
 // members; a damaged one may have any or none.
 func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		at := skipWhite(text, 0)
+		at := SkipWhite(text, 0)
 		if at == len(text) || text[at] != '{' {
 			return
 		}
@@ -29,15 +29,15 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 // does for an object.
 func Elements(text []byte) iter.Seq[[]byte] {
 	return func(yield func(element []byte) bool) {
-		at := skipWhite(text, 0)
+		at := SkipWhite(text, 0)
 		if at == len(text) || text[at] != '[' {
 			return
 		}
 		for at++; ; {
-			if at = skipWhite(text, at); at < len(text) && text[at] == ',' {
-				at = skipWhite(text, at+1)
+			if at = SkipWhite(text, at); at < len(text) && text[at] == ',' {
+				at = SkipWhite(text, at+1)
 			}
-			end := endOfValue(text, at)
+			end := EndOfValue(text, at)
 			if end == at || !yield(text[at:end]) {
 				return
 			}
@@ -49,14 +49,14 @@ func Elements(text []byte) iter.Seq[[]byte] {
 // nextMember returns the member that follows an offset, and where it ends; 0 if there is
 // none.
 func nextMember(text []byte, at int) (key, value []byte, end int) {
-	at = skipWhite(text, at)
+	at = SkipWhite(text, at)
 	if at < len(text) && text[at] == ',' {
-		at = skipWhite(text, at+1)
+		at = SkipWhite(text, at+1)
 	}
 	if at == len(text) || text[at] != '"' {
 		return nil, nil, 0
 	}
-	end = endOfString(text, at)
+	end = EndOfString(text, at)
 	if end-at < 2 {
 		return nil, nil, 0
 	}
@@ -64,26 +64,28 @@ func nextMember(text []byte, at int) (key, value []byte, end int) {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		key = []byte(Unquote(text[at:end]))
 	}
-	at = skipWhite(text, end)
+	at = SkipWhite(text, end)
 	if at == len(text) || text[at] != ':' {
 		return nil, nil, 0
 	}
-	at = skipWhite(text, at+1)
-	if end = endOfValue(text, at); end == at {
+	at = SkipWhite(text, at+1)
+	if end = EndOfValue(text, at); end == at {
 		return nil, nil, 0
 	}
 	return key, text[at:end], end
 }
 
-func skipWhite(text []byte, at int) int {
+// SkipWhite returns the first offset from one on that has no white space.
+func SkipWhite(text []byte, at int) int {
 	for at < len(text) && white[text[at]] {
 		at++
 	}
 	return at
 }
 
-// endOfString returns the offset after the string that begins at an offset.
-func endOfString(text []byte, at int) int {
+// EndOfString returns the offset after the string that begins at an offset. As Members, it
+// checks nothing.
+func EndOfString(text []byte, at int) int {
 	for i := at + 1; ; {
 		quote := bytes.IndexByte(text[i:], '"')
 		if quote < 0 {
@@ -100,13 +102,13 @@ func endOfString(text []byte, at int) int {
 	}
 }
 
-// endOfValue returns the offset after the value that begins at an offset.
-func endOfValue(text []byte, at int) int {
+// EndOfValue returns the offset after the value that begins at an offset.
+func EndOfValue(text []byte, at int) int {
 	depth := 0
 	for i := at; i < len(text); {
 		switch c := text[i]; {
 		case c == '"':
-			i = endOfString(text, i)
+			i = EndOfString(text, i)
 		case c == '{' || c == '[':
 			depth++
 			i++
