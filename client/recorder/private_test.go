@@ -171,10 +171,7 @@ func TestASessionOfAnotherUserIsLeftAlone(t *testing.T) {
 	foreign := filepath.Join(dir, "eb-2.0123456789abcdef")
 	must.Do(t, os.Mkdir(foreign, 0o755), os.Symlink(session, filepath.Join(dir, "eb-3.0123456789abcdef")))
 	giveAway(t, foreign)
-	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
-	if err != nil || len(results) != 2 {
-		t.Fatalf("resumed: %+v %v", results, err)
-	}
+	results := resumed(t, patient(t), dir, 2, recorder.ResumeOptions{})
 	for _, r := range results {
 		switch refused := r.Err != nil && strings.Contains(r.Err.Error(), "does not belong to"); {
 		case r.Dir == foreign && !refused, r.Dir == session && (r.Err != nil || r.Damaged != 1):

@@ -205,10 +205,7 @@ func TestASessionOfARunningProcessIsLeftAlone(t *testing.T) {
 	rec, _ := opened(t, c, recorder.Options{Dir: dir})
 	recordNumbers(t, rec, 1, 10)
 	for range 5 {
-		got, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{})
-		if err != nil || len(got) != 0 {
-			t.Errorf("resumed: %+v %v", got, err)
-		}
+		resumed(t, patient(t), dir, 0, recorder.ResumeOptions{})
 	}
 	closeRecorder(t, rec)
 	wantNumbers(t, c, rec.BlockID(), 10)
@@ -223,10 +220,7 @@ func TestResumeRetriesUntilItsContextEnds(t *testing.T) {
 	leave(t, rec)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	got, err := recorder.Resume(ctx, dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
-	if err != nil || len(got) != 2 {
-		t.Fatalf("resumed: %+v %v", got, err)
-	}
+	got := resumed(t, ctx, dir, 2, recorder.ResumeOptions{})
 	for _, r := range got {
 		if away := r.Block != block; away != (r.Err != nil) || away != (r.Left == 3) {
 			t.Errorf("resumed: %+v", r)
@@ -234,10 +228,7 @@ func TestResumeRetriesUntilItsContextEnds(t *testing.T) {
 	}
 	wantNumbers(t, c, block, 5)
 	// The archive has moved.
-	results, err := recorder.Resume(patient(t), dir, recorder.ResumeOptions{URL: c.Address(), Logger: (&env.Journal{}).Logger()})
-	if err != nil || len(results) != 1 || results[0].Err != nil {
-		t.Fatalf("resumed: %+v %v", results, err)
-	}
+	must.Do(t, resumed(t, patient(t), dir, 1, recorder.ResumeOptions{URL: c.Address()})[0].Err)
 	wantNumbers(t, c, rec.BlockID(), 3)
 	if _, err := recorder.Resume(t.Context(), filepath.Join(dir, "none"), recorder.ResumeOptions{}); err == nil {
 		t.Error("a missing spool was resumed")
@@ -273,10 +264,7 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	results, err := recorder.Resume(soon, dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()})
-	if err != nil || len(results) != 3 {
-		t.Fatalf("resumed: %+v %v", results, err)
-	}
+	results := resumed(t, soon, dir, 3, recorder.ResumeOptions{})
 	for _, r := range results {
 		if r.Err == nil || r.Left != 2 || r.Block != block {
 			t.Errorf("resumed while the archive was unavailable: %+v", r)
@@ -287,9 +275,7 @@ func TestTheSessionsOfABlockAreResumedInOrder(t *testing.T) {
 		between.set(nil)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	if results, err = recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: (&env.Journal{}).Logger()}); err != nil || len(results) != 3 {
-		t.Fatalf("resumed: %+v %v", results, err)
-	}
+	resumed(t, patient(t), dir, 3, recorder.ResumeOptions{})
 	wantNumbers(t, c, block, 6)
 }
 

@@ -2,6 +2,7 @@ package recorder_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,14 +46,23 @@ func leftOver(t *testing.T, last int) (c *client.Client, dir, session, block str
 	return c, dir, sessionsIn(t, dir)[0], rec.BlockID()
 }
 
+// resumed resumes a spool with so many sessions, and returns their outcomes.
+func resumed(t testing.TB, ctx context.Context, dir string, sessions int, options recorder.ResumeOptions) []recorder.Resumed {
+	t.Helper()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	results := must.Get(recorder.Resume(ctx, dir, options))(t)
+	if len(results) != sessions {
+		t.Fatalf("%d sessions were resumed, want %d: %+v", len(results), sessions, results)
+	}
+	return results
+}
+
 // resumeAll resumes a spool with one session, and returns its outcome.
 func resumeAll(t testing.TB, dir string, log *env.Journal) recorder.Resumed {
 	t.Helper()
-	results := must.Get(recorder.Resume(patient(t), dir, recorder.ResumeOptions{Logger: log.Logger()}))(t)
-	if len(results) != 1 {
-		t.Fatalf("%d sessions were resumed, want 1: %+v", len(results), results)
-	}
-	return results[0]
+	return resumed(t, patient(t), dir, 1, recorder.ResumeOptions{Logger: log.Logger()})[0]
 }
 
 func TestTheSpoolHasTheDocumentedFormat(t *testing.T) {

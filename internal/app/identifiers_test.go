@@ -44,7 +44,7 @@ func TestNothingIsCreatedWhileTheServiceIsUnavailable(t *testing.T) {
 	first := answered(t, "POST", archive.URL+"/ebs/create", "")
 	service.Kill()
 	for _, path := range []string{"/sbds", "/sbis", "/ebs", "/prjs", "/ebs/create"} {
-		status, body := send(t, "POST", archive.URL+path, "{}")
+		status, body := env.Send(t, "POST", archive.URL+path, "{}")
 		var problem struct{ Type, Detail string }
 		if err := json.Unmarshal([]byte(body), &problem); err != nil {
 			t.Fatalf("POST %s: %v: %s", path, err, body)

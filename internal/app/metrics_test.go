@@ -209,9 +209,7 @@ func TestMetricsDoNotGrowWithWhatIsAskedFor(t *testing.T) {
 			a.Do("POST", "/ebs/"+name+"/request_response", `{}`, "X-Forwarded-User", name, "Recorder-Lag", "records=1, seconds=0")
 			a.Do("GET", "/ebs/"+name, "")
 			a.Do("GET", "/"+name, "")
-			if _, _, err := try(strings.ToUpper(name[:1])+fmt.Sprint(i), a.URL()+"/ebs/a", ""); err != nil {
-				t.Fatal(err)
-			}
+			env.Send(t, strings.ToUpper(name[:1])+fmt.Sprint(i), a.URL()+"/ebs/a", "")
 		}
 		n := 0
 		for sample := range readScrape(t, answered(t, "GET", a.Origin()+"/metrics", "")).samples {
@@ -235,7 +233,7 @@ func TestMetricsNeedTheRoleReader(t *testing.T) {
 	token := must.Get(auth.CreateToken(file, auth.Token{Name: "prometheus", Role: auth.Reader}))(t)
 	a := env.Start(t, func(c *app.Config) { c.Auth.Tokens, c.BasePath = file, "/observatory" })
 	for _, path := range []string{"/metrics", "/observatory/metrics"} {
-		if status, text := send(t, "GET", a.Origin()+path, "", "Accept", "text/html"); status != 401 || !strings.Contains(text, "urn:oda:problem:unauthenticated") {
+		if status, text := env.Send(t, "GET", a.Origin()+path, "", "Accept", "text/html"); status != 401 || !strings.Contains(text, "urn:oda:problem:unauthenticated") {
 			t.Errorf("without a token %s answers %d %s", path, status, text)
 		}
 		s := readScrape(t, answered(t, "GET", a.Origin()+path, "", "Authorization", "Bearer "+token))
@@ -249,7 +247,7 @@ func TestMetricsNeedTheRoleReader(t *testing.T) {
 func TestTheAddressForOperators(t *testing.T) {
 	t.Parallel()
 	a := env.Start(t, func(c *app.Config) { c.AdminListen = "127.0.0.1:0" })
-	if status, _ := send(t, "GET", a.Origin()+"/metrics", ""); status != 404 {
+	if status, _ := env.Send(t, "GET", a.Origin()+"/metrics", ""); status != 404 {
 		t.Errorf("the main address answers %d", status)
 	}
 	readScrape(t, answered(t, "GET", a.Admin()+"/metrics", "")).want(t, "oda_ready", 1)
@@ -263,7 +261,7 @@ func TestTheAddressForOperators(t *testing.T) {
 			t.Errorf("%s has no %q", path, has)
 		}
 	}
-	if status, _ := send(t, "GET", a.Admin()+"/api/v1/", ""); status != 404 {
+	if status, _ := env.Send(t, "GET", a.Admin()+"/api/v1/", ""); status != 404 {
 		t.Errorf("the interface is there as well: %d", status)
 	}
 	// A name that leads here from elsewhere.

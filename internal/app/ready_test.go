@@ -26,14 +26,14 @@ func TestAnArchiveOnAFullDiskIsNotReady(t *testing.T) {
 			t.Fatalf("store %d on a full disk is answered %d: %s", i, reply.Status, reply.Text())
 		}
 	}
-	if status, text := send(t, "GET", ready, ""); status != 503 || !strings.Contains(text, "the disk of the archive is full") {
+	if status, text := env.Send(t, "GET", ready, ""); status != 503 || !strings.Contains(text, "the disk of the archive is full") {
 		t.Errorf("readyz answers %d %s", status, text)
 	}
 	answered(t, "GET", a.Origin()+"/livez", "")
 	a.Must("GET", "/prjs?user=DefaultUser", "")
 	empty()
 	env.Await(t, "the archive is ready, since there is space again", func() bool {
-		status, _ := send(t, "GET", ready, "")
+		status, _ := env.Send(t, "GET", ready, "")
 		return status == 200
 	})
 	a.Must("POST", "/prjs", body)

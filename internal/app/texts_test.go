@@ -122,7 +122,7 @@ func TestAForgedCursorCausesNoServerError(t *testing.T) {
 		a.Do("PUT", "/sbds/s", `{"name":"a b","sbd_ref":"a"}`)
 		a.Do("PUT", "/sbds/t", `{"name":"a b"}`)
 		for _, path := range paths {
-			if status, text := send(t, "GET", a.Origin()+path, ""); status != 200 && status != 400 {
+			if status, text := env.Send(t, "GET", a.Origin()+path, ""); status != 200 && status != 400 {
 				t.Errorf("%s: %d %s", path, status, text)
 			}
 		}

@@ -67,7 +67,7 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 	p := env.Oda(t, "serve", "--config="+file)
 	ada := []string{"X-Forwarded-User", "ada", "X-Forwarded-Groups", "oda-admin", "Origin", "https://tools.example"}
 	put := func() int {
-		status, _ := send(t, "PUT", p.URL+"/sbds/sbd-1", `{}`, ada...)
+		status, _ := env.Send(t, "PUT", p.URL+"/sbds/sbd-1", `{}`, ada...)
 		return status
 	}
 	if status := put(); status != 403 {
@@ -90,7 +90,7 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 	if status := put(); status != 429 {
 		t.Errorf("beyond the new limit a request is answered %d", status)
 	}
-	send(t, "GET", "http://"+p.Host()+"/livez", "")
+	env.Send(t, "GET", "http://"+p.Host()+"/livez", "")
 	p.AwaitLog(`"level":"DEBUG"`)
 
 	// A mistake changes nothing, and a setting that needs a restart still does.
@@ -109,7 +109,7 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 	if got := strings.Count(p.Log(), `restart to apply it","setting":"max-depth"`); got != 2 {
 		t.Errorf("the log says %d times that max-depth needs a restart:\n%s", got, p.Log())
 	}
-	if status, body := send(t, "GET", p.URL+"/sbds/sbd-1", "", ada...); status != 200 {
+	if status, body := env.Send(t, "GET", p.URL+"/sbds/sbd-1", "", ada...); status != 200 {
 		t.Errorf("without limits a request is answered %d: %s", status, body)
 	}
 	p.MustStop()

@@ -35,7 +35,7 @@ func TestWhatComesIsPrinted(t *testing.T) {
 	host := front.Listener.Addr().String()
 	store := func(method, path, body string) {
 		t.Helper()
-		if status, answer := send(t, method, "http://"+host+"/api/v1"+path, body); status != 200 {
+		if status, answer := env.Send(t, method, "http://"+host+"/api/v1"+path, body); status != 200 {
 			t.Fatalf("%s %s: %d %s", method, path, status, answer)
 		}
 	}

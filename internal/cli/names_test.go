@@ -71,7 +71,7 @@ func TestOnlyOneProcessOpensAnArchiveUnderAnyName(t *testing.T) {
 					t.Errorf("%s%s was left behind", filepath.Base(other), suffix)
 				}
 			}
-			if status, body := send(t, "PUT", p.URL+"/sbds/a", `{}`); status != 200 {
+			if status, body := env.Send(t, "PUT", p.URL+"/sbds/a", `{}`); status != 200 {
 				t.Errorf("the first process answers %d: %s", status, body)
 			}
 		})

@@ -40,7 +40,7 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 			t.Parallel()
 			db := "--db=sqlite:" + filepath.Join(t.TempDir(), "archive.db")
 			p := env.Oda(t, "serve", db)
-			if status, body := send(t, "PUT", p.URL+"/sbds/before", `{"n":1}`); status != 200 {
+			if status, body := env.Send(t, "PUT", p.URL+"/sbds/before", `{"n":1}`); status != 200 {
 				t.Fatalf("status %d: %s", status, body)
 			}
 			half, rest := `{"name":"`+strings.Repeat("a", 1000), strings.Repeat("b", 1000)+`"}`
@@ -68,10 +68,10 @@ func TestRunningRequestsFinishWhenTheArchiveIsAskedToStop(t *testing.T) {
 			}
 
 			again := env.Oda(t, "serve", db)
-			if status, body := send(t, "GET", again.URL+"/sbds/slow", ""); status != 200 || body != string(stored) {
+			if status, body := env.Send(t, "GET", again.URL+"/sbds/slow", ""); status != 200 || body != string(stored) {
 				t.Errorf("after a restart: status %d: %s\nwant: %s", status, body, stored)
 			}
-			if status, body := send(t, "GET", again.URL+"/sbds?created_after=2026-01-01", ""); status != 200 || body != `["before","slow"]` {
+			if status, body := env.Send(t, "GET", again.URL+"/sbds?created_after=2026-01-01", ""); status != 200 || body != `["before","slow"]` {
 				t.Errorf("after a restart the listing is %d %s", status, body)
 			}
 			again.MustStop()
@@ -99,7 +99,7 @@ func TestAHangingClientDoesNotDelayAStop(t *testing.T) {
 			if strings.HasPrefix(test.sends, "PUT") {
 				awaitUpload(t, p)
 			} else {
-				send(t, "GET", "http://"+p.Host()+"/livez", "") // by now the first connection was accepted
+				env.Send(t, "GET", "http://"+p.Host()+"/livez", "") // by now the first connection was accepted
 			}
 			asked := time.Now()
 			p.MustStop()
@@ -123,7 +123,7 @@ func TestAServerSurvivesSIGHUP(t *testing.T) {
 				p.Signal(syscall.SIGHUP)
 			}
 			p.AwaitLog("SIGHUP: no setting has changed")
-			if status, body := send(t, "GET", "http://"+p.Host()+"/livez", ""); status != 200 {
+			if status, body := env.Send(t, "GET", "http://"+p.Host()+"/livez", ""); status != 200 {
 				t.Errorf("afterwards the server answers %d: %s", status, body)
 			}
 			p.MustStop()
@@ -209,7 +209,7 @@ func TestEveryLineOfTheLogIsJSONAndSaysWhoDidWhat(t *testing.T) {
 		{"GET", "/prjs/prj-none", ""},
 		{"PUT", "/sbis/sbi-1", `{"` + secret + `":`},
 	} {
-		send(t, request.method, p.URL+request.path, request.body, "X-Forwarded-User", "ada", "X-Request-Id", request.method+request.path)
+		env.Send(t, request.method, p.URL+request.path, request.body, "X-Forwarded-User", "ada", "X-Request-Id", request.method+request.path)
 	}
 	p.MustStop()
 	if strings.Contains(p.Log(), secret) {
@@ -273,20 +273,6 @@ func TestTheLogIsTextUnlessJSONIsRequested(t *testing.T) {
 	}
 }
 
-// send sends a request and returns status and body. Headers are pairs.
-func send(t *testing.T, method, url, body string, headers ...string) (int, string) {
-	t.Helper()
-	request := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	response := must.Get(client.Do(request))(t)
-	defer response.Body.Close()
-	text := must.Get(io.ReadAll(response.Body))(t)
-	return response.StatusCode, string(text)
-}
-
 func dial(t *testing.T, p *env.Process) net.Conn {
 	t.Helper()
 	conn := must.Get(net.DialTimeout("tcp", p.Host(), patience))(t)
@@ -301,7 +287,7 @@ func dial(t *testing.T, p *env.Process) net.Conn {
 func awaitUpload(t *testing.T, p *env.Process) {
 	t.Helper()
 	for range 3 {
-		send(t, "GET", "http://"+p.Host()+"/livez", "")
+		env.Send(t, "GET", "http://"+p.Host()+"/livez", "")
 	}
 }
 
@@ -327,7 +313,7 @@ func TestSIGHUPBeginsANewFileOfTheAuditLog(t *testing.T) {
 	p := env.Oda(t, "serve", "--audit-log="+path)
 	put := func(id string) {
 		t.Helper()
-		if status, body := send(t, "PUT", "http://"+p.Host()+"/api/v1/sbds/"+id, `{"sbd_id":"`+id+`"}`); status != 200 {
+		if status, body := env.Send(t, "PUT", "http://"+p.Host()+"/api/v1/sbds/"+id, `{"sbd_id":"`+id+`"}`); status != 200 {
 			t.Fatalf("%d: %s", status, body)
 		}
 	}

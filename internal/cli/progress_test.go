@@ -32,7 +32,7 @@ func TestProgressIsABarOnATerminal(t *testing.T) {
 	for i := range 8 {
 		text := make([]byte, 750_000)
 		random.Read(text)
-		if status, body := send(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), fmt.Sprintf(`{"note":%q}`, base64.StdEncoding.EncodeToString(text))); status != 200 {
+		if status, body := env.Send(t, "PUT", fmt.Sprintf("%s/sbds/sbd-%d", p.URL, i), fmt.Sprintf(`{"note":%q}`, base64.StdEncoding.EncodeToString(text))); status != 200 {
 			t.Fatalf("%d: %s", status, body)
 		}
 	}

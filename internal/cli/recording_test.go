@@ -21,7 +21,7 @@ import (
 // command learns what is stored, and how to send the rest.
 func TestRecordsOfARunningProgramAreStoredAsTheyCome(t *testing.T) {
 	p := env.Oda(t, "serve")
-	if status, answer := send(t, "PUT", p.URL+"/ebs/eb-1", `{}`); status != 200 {
+	if status, answer := env.Send(t, "PUT", p.URL+"/ebs/eb-1", `{}`); status != 200 {
 		t.Fatalf("%d %s", status, answer)
 	}
 	calls := followed(t, p.Host(), false, "ebs", "records", "eb-1", "-f")

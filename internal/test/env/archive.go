@@ -208,5 +208,18 @@ func Read(response *http.Response) (*Reply, error) {
 	return &Reply{Status: response.StatusCode, Header: response.Header, Body: body, Raw: raw, Close: response.Close}, err
 }
 
+// Send sends a request to any address, on a connection of its own, and returns the status
+// and the body of the answer. Headers are pairs of name and value.
+func Send(tb testing.TB, method, url, body string, headers ...string) (int, string) {
+	tb.Helper()
+	request := must.Get(http.NewRequestWithContext(tb.Context(), method, url, strings.NewReader(body)))(tb)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	reply := must.Get(Read(must.Get(client.Do(request))(tb)))(tb)
+	return reply.Status, reply.Text()
+}
+
 // Text returns the body.
 func (a *Reply) Text() string { return string(a.Body) }
