@@ -113,3 +113,17 @@ type Log interface {
 func LostChange(after Position) *Error {
 	return Errorf(DamagedText, "A change after position %d is missing in the archive's database, so the log of changes cannot be read beyond it. "+FindDamage, after)
 }
+
+// LogEndsBefore returns the error for a position that the log does not reach.
+func LogEndsBefore(end, at Position) error {
+	return Errorf(UnknownPosition, "The log of changes ends at position %d, before position %d. "+
+		"The archive was probably restored from a backup that is older than what you have seen. "+
+		"Read the changes again from after=0, or follow only new ones with after=now.", end, at)
+}
+
+// ChangePage is a page of changes, in the order of their positions.
+type ChangePage struct {
+	Changes []Change
+	Next    Position // after which the next page begins
+	AtEnd   bool     // nothing followed
+}

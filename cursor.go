@@ -75,3 +75,31 @@ func readCursor(text string, carried any) bool {
 }
 
 const wrongCursor = "is not a cursor of this archive; take it from the Link header of the previous page"
+
+// versionCursor is what a cursor of versions carries: the entity, and the version
+// with which the previous page ended.
+type versionCursor struct {
+	Collection string `json:"c"`
+	ID         string `json:"i"`
+	Version    int64  `json:"v"`
+}
+
+// VersionCursor returns the cursor of the page of versions before the given one.
+func VersionCursor(ref Ref, before int64) string {
+	return writeCursor(versionCursor{ref.Kind.Collection(), ref.ID, before})
+}
+
+// ParseVersionCursor returns the version before which a page begins.
+func ParseVersionCursor(ref Ref, text string) (before int64, err error) {
+	var c versionCursor
+	detail := ""
+	switch {
+	case !readCursor(text, &c) || c.Version < 2:
+		detail = wrongCursor
+	case c.Collection != ref.Kind.Collection() || c.ID != ref.ID:
+		detail = "belongs to another entity; send it with the path it came from"
+	default:
+		return c.Version, nil
+	}
+	return 0, &Error{Code: InvalidQuery, Detail: "Invalid query: cursor " + detail + ".", Faults: []Fault{{"query:cursor", detail}}}
+}

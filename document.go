@@ -27,7 +27,7 @@ type Document struct {
 }
 
 // NewDocument reads the values that matter to the archive from a body that was
-// scanned with Watched. The node at root is the document; the index has its
+// scanned with what package summary watches. The node at root is the document; the index has its
 // declared members. Pointer leads to the document in the body.
 func NewDocument(kind Kind, text []byte, index rawjson.Index, root int, pointer string) *Document {
 	nodes := index.Nodes
@@ -48,6 +48,13 @@ func NewDocument(kind Kind, text []byte, index rawjson.Index, root int, pointer 
 		}
 	}
 	return d
+}
+
+// Noted returns what the scan noted of the document, and where the document is in the
+// text.
+func (d *Document) Noted() (text []byte, notes rawjson.Notes, start, end int) {
+	at := d.nodes[d.root]
+	return d.text, d.notes, at.Start, at.End
 }
 
 func (d *Document) child(i int, name string) int { return rawjson.Child(d.nodes, i, name) }

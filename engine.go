@@ -137,3 +137,9 @@ type Calendar interface {
 
 // ErrTaken says that a generated identifier is already in use.
 var ErrTaken = errors.New("the identifier is taken")
+
+// Minter generates identifiers for new entities. An error that is not an Error
+// is a fault of the server.
+type Minter interface {
+	Mint(ctx context.Context, kind Kind) (string, error)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 )
 
 // Entity is one stored version of an entity. Body and Records make up the
@@ -99,3 +100,25 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 // version is committed. By the time the rest is read, the answer is on its way,
 // so a fault there cannot make a stored write look like a failure.
 const AnswerAhead = 256 << 10
+
+// VersionInfo describes a version without its document.
+type VersionInfo struct {
+	Metadata Metadata // as it last was while the version was current
+	Bytes    int64    // of the stored text, without records
+	Listed   bool     // the document has a list of records
+	Records  int64    // how many records it has
+}
+
+// AppendJSON appends the info as a JSON object: the managed fields, the size, and
+// the number of records if the document has a list of them.
+func (v VersionInfo) AppendJSON(dst []byte) []byte {
+	dst = v.Metadata.AppendJSON(dst)
+	dst = strconv.AppendInt(append(dst[:len(dst)-1], `,"bytes":`...), v.Bytes, 10)
+	if v.Listed {
+		dst = strconv.AppendInt(append(dst, `,"records":`...), v.Records, 10)
+	}
+	return append(dst, '}')
+}
+
+// MaxVersions is the largest page of versions.
+const MaxVersions = 1000

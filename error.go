@@ -177,3 +177,14 @@ func CodeOf(err error) Code {
 	}
 	return Internal
 }
+
+// MissingVersion returns the error for a version that is not in the archive.
+func MissingVersion(ref Ref, version int64) *Error {
+	return Errorf(NotFound, "Version %d of %s could not be found among the %s.", version, Clip(ref.ID), ref.Kind.Collection())
+}
+
+// MissingAsOf returns the error for an entity that was not yet in the archive at
+// an instant, whether it is now or not.
+func MissingAsOf(ref Ref, at Instant) *Error {
+	return Errorf(NotFound, "The requested identifier %s could not be found among the %s as of %s.", Clip(ref.ID), ref.Kind.Collection(), at)
+}

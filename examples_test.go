@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/test/embedded"
 	"oda/internal/test/env"
 	"oda/internal/test/suite"
@@ -23,19 +24,19 @@ func storeAndCompare(t *testing.T, all []env.Document) {
 	for _, e := range all {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			a := oda.NewArchive(embedded.Engine(t), &suite.Minter{})
-			created, err := a.Create(t.Context(), readExample(t, "create", e), oda.Write{})
+			a := archive.New(embedded.Engine(t), &suite.Minter{})
+			created, err := a.Create(t.Context(), readExample(t, "create", e), archive.Write{})
 			compare(t, a, e, created, err)
 
 			d := readExample(t, "store", e)
 			id := cmp.Or(d.ID, "x")
-			stored, err := a.Store(t.Context(), id, d, oda.Write{User: "mary"})
+			stored, err := a.Store(t.Context(), id, d, archive.Write{User: "mary"})
 			e.Text = []byte(compare(t, a, e, stored, err))
 			if m := stored.Metadata; m.Version != 1 || m.CreatedBy != "mary" {
 				t.Errorf("stored with %+v", m)
 			}
 
-			updated, err := a.Store(t.Context(), id, readExample(t, "store", e), oda.Write{User: "john"})
+			updated, err := a.Store(t.Context(), id, readExample(t, "store", e), archive.Write{User: "john"})
 			compare(t, a, e, updated, err)
 			if m := updated.Metadata; m.Version != 2 || m.LastModifiedBy != "john" || m.CreatedBy != "mary" {
 				t.Errorf("updated to %+v", m)
@@ -58,7 +59,7 @@ func readExample(t *testing.T, operation string, e env.Document) *oda.Document {
 
 // compare compares the answer to a store, and a read after it, with what was
 // sent. It returns the answer.
-func compare(t *testing.T, a *oda.Archive, e env.Document, stored *oda.Entity, err error) string {
+func compare(t *testing.T, a *archive.Archive, e env.Document, stored *oda.Entity, err error) string {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func compare(t *testing.T, a *oda.Archive, e env.Document, stored *oda.Entity, e
 }
 
 // get reads a document.
-func get(t *testing.T, a *oda.Archive, ref oda.Ref) string {
+func get(t *testing.T, a *archive.Archive, ref oda.Ref) string {
 	t.Helper()
 	e, err := a.Get(t.Context(), ref)
 	if err != nil {
@@ -84,10 +85,10 @@ func get(t *testing.T, a *oda.Archive, ref oda.Ref) string {
 	return suite.Render(t, e)
 }
 
-func recordAndCompare(t *testing.T, a *oda.Archive, e env.Document, id string) {
+func recordAndCompare(t *testing.T, a *archive.Archive, e env.Document, id string) {
 	t.Helper()
 	record := `{ "request" : "\u0073can", "duration" : 1.50e0 }`
-	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(record)}}, oda.Write{})
+	recorded, err := a.Record(t.Context(), id, []oda.NewRecord{{Text: []byte(record)}}, archive.Write{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,3 +67,7 @@ func (s *Elapsed) UnmarshalJSON(text []byte) error {
 // MaxDepth is the deepest nesting that an archive can be told to accept. Documents are
 // read recursively, and the stack is limited.
 const MaxDepth = 10_000
+
+// MaxStoredDepth exceeds every bound on nesting under which a document can have
+// been stored.
+const MaxStoredDepth = 1 << 20

@@ -29,7 +29,7 @@ type LogEntry struct {
 	Runs          []Run // the records that it holds; nil: no list
 	Came          []Body
 	List          *Digest         // of the digests of the records that it holds; nil: its source has records as entries of their own
-	Entry         *CatalogueEntry // what search knows; nil until Prepare
+	Entry         *CatalogueEntry // what search knows; nil until it is prepared
 
 	Key string // of the record; empty if it was sent without one
 }
@@ -75,22 +75,16 @@ func (e *LogEntry) Metadata() Metadata {
 	return Metadata{Version: e.Version, CreatedBy: e.CreatedBy, CreatedOn: e.CreatedOn, LastModifiedBy: e.By, LastModifiedOn: e.On}
 }
 
-// Prepare checks the entry by itself, and works out what search knows of a version.
-// An error says what is wrong with it. It is called once, before the entry is
-// loaded, and may be called for many entries at a time.
-func (e *LogEntry) Prepare() error {
+// Checked checks the entry by itself, and returns the document of a version. An error
+// says what is wrong with it.
+func (e *LogEntry) Checked() (document []byte, err error) {
 	if err := e.checkValues(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := e.checkRecords(); err != nil || !e.Stored() {
-		return err
+		return nil, err
 	}
-	x, err := e.extract()
-	if err != nil {
-		return err
-	}
-	e.Entry = x.Entry(e.Ref)
-	return nil
+	return e.AppendDocument(make([]byte, 0, len(e.Body.Text)+256))
 }
 
 // checkValues checks the entry without reading its texts.
@@ -177,7 +171,7 @@ func checkRecordText(body Body) error {
 	if DigestOf(body.Text) != body.Digest {
 		return errors.New("the text of a record does not fit its digest")
 	}
-	err := rawjson.Check(body.Text, maxStoredDepth)
+	err := rawjson.Check(body.Text, MaxStoredDepth)
 	if err == nil && bytes.TrimLeft(body.Text, white)[0] != '{' {
 		err = errors.New("it is not an object")
 	}
@@ -185,19 +179,6 @@ func checkRecordText(body Body) error {
 		return fmt.Errorf("a record is not valid: %w", err)
 	}
 	return nil
-}
-
-// extract scans the document, which must be that of the entity.
-func (e *LogEntry) extract() (*Extract, error) {
-	document, err := e.AppendDocument(make([]byte, 0, len(e.Body.Text)+256))
-	if err != nil {
-		return nil, err
-	}
-	x, err := extractOf(e.Kind, document)
-	if err != nil {
-		return nil, errors.New("its document is not valid JSON")
-	}
-	return x, nil
 }
 
 // AppendDocument appends the document of a version without its records. It returns an

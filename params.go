@@ -146,3 +146,14 @@ func (p *Params) Match() (match MatchType, given bool) {
 	}
 	return MatchType(i), true
 }
+
+// ParseAsOf parses the instant at which a caller wants to see an entity. It
+// rounds a time that is finer than a microsecond down: a change in the next
+// microsecond came later.
+func ParseAsOf(text string) (Instant, error) {
+	t, err := parseQueryTime(text)
+	if err != nil {
+		return 0, &Error{Code: InvalidQuery, Detail: fmt.Sprintf("Invalid query: at %v.", err), Faults: []Fault{{"query:at", err.Error()}}}
+	}
+	return InstantOf(t), nil
+}

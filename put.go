@@ -16,8 +16,8 @@ type Put struct {
 	Creator   string    // the user of a first store
 	Modifier  string    // the user of an update
 	At        Instant
-	Pointer   string   // leads to the document in the request
-	Extract   *Extract // for the summary of the new version
+	Pointer   string  // leads to the document in the request
+	Extract   Extract // for the summary of the new version
 
 	// Telescopes are those for which the caller may write, nil if any.
 	Telescopes *Telescopes
@@ -29,21 +29,37 @@ type Put struct {
 	KeepRecords bool
 }
 
+// Extract is what was noted of a document, so that its summary can be made. Most
+// updates do not need the summary, because the hash shows that it has not changed.
+type Extract interface {
+	// Hash returns a hash of the summary. Documents of one kind with the same hash
+	// have the same summary.
+	Hash() int64
+
+	// Entry returns what the catalogue has about the document of an entity.
+	Entry(ref Ref) *CatalogueEntry
+
+	// Telescope returns the telescope that the document names, empty if it names
+	// none. It may be one that the summary leaves out, because nobody could look for
+	// it.
+	Telescope() string
+}
+
 // First returns the new metadata if the identifier is new.
 func (p *Put) First() Metadata { return first(p.Creator, p.At) }
 
 // Next returns the new metadata if the stored state is the expected one.
 func (p *Put) Next(stored Metadata) Metadata { return stored.next(p.Modifier, p.At) }
 
-// maxListed is how many entities a problem lists.
-const maxListed = 100
+// MaxListed is how many entities a problem lists.
+const MaxListed = 100
 
-// listed returns a note for a problem that cannot list all n entities.
-func listed(n int) string {
-	if n <= maxListed {
+// Listed returns a note for a problem that cannot list all n entities.
+func Listed(n int) string {
+	if n <= MaxListed {
 		return ""
 	}
-	return fmt.Sprintf("; the first %d are listed", maxListed)
+	return fmt.Sprintf("; the first %d are listed", MaxListed)
 }
 
 // Judge is the rule of the compare-and-set. It returns the new metadata of each
@@ -64,7 +80,7 @@ func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 			continue
 		}
 		if f := p.Expected.faults(*stored[i], p.Compare, p.Pointer); f != nil {
-			if refused++; refused <= maxListed {
+			if refused++; refused <= MaxListed {
 				faults = append(faults, f...)
 			}
 			continue
@@ -83,7 +99,7 @@ func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 		return nil, &Error{Code: MetadataMismatch, Faults: faults, Detail: fmt.Sprintf(
 			"The metadata of %d of %d entities does not match their current version%s. Nothing was stored. "+
 				"Read these entities, apply your changes again, and store all with the metadata as read.",
-			refused, len(puts), listed(refused))}
+			refused, len(puts), Listed(refused))}
 	}
 }
 
@@ -96,9 +112,9 @@ func describe(faults []Fault) string {
 	return strings.Join(words, "; ")
 }
 
-// admitNew returns an error if the caller may not write the new document, whatever
+// AdmitNew returns an error if the caller may not write the new document, whatever
 // is stored. A document without a telescope may be a Project or a new block.
-func (p *Put) admitNew() error {
+func (p *Put) AdmitNew() error {
 	if p.Telescopes == nil {
 		return nil
 	}

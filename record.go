@@ -75,8 +75,8 @@ func (a Append) Digests() []Digest {
 	return digests
 }
 
-// checkKeys returns an error if two records have the same key.
-func (a Append) checkKeys() error {
+// CheckKeys returns an error if two records have the same key.
+func (a Append) CheckKeys() error {
 	if len(a.Records) < 2 {
 		return nil
 	}
@@ -175,4 +175,12 @@ func (a Append) Days() []Day {
 		days[i] = CallDay(r.Text)
 	}
 	return days
+}
+
+// UnknownSequence returns the error for a follower of a block that has seen more
+// records than the block has ever had.
+func UnknownSequence(block string, last, seen int64) error {
+	return Errorf(UnknownPosition, "The records of %s end at sequence %d, before sequence %d. "+
+		"The archive was probably restored from a backup that is older than what you have seen. "+
+		"Read the records again from after=0.", block, last, seen)
 }

@@ -47,8 +47,8 @@ func (s *Summary) Full() bool {
 	for _, block := range s.Blocks {
 		blocks += len(block)
 	}
-	return len(s.References) == maxReferences || references+maxName > maxReferenceBytes ||
-		len(s.Blocks) == maxBlocks || blocks+maxName > maxBlockBytes
+	return len(s.References) == MaxReferences || references+MaxName > MaxReferenceBytes ||
+		len(s.Blocks) == MaxBlocks || blocks+MaxName > MaxBlockBytes
 }
 
 // Target is a position on the sky that a document gives, in degrees, ICRS.
@@ -79,19 +79,19 @@ type Found struct {
 // does not know what exceeds these bounds.
 const (
 	MaxTargets        = 1_000
-	maxReferences     = 10_000
-	maxReferenceBytes = 256 << 10
-	maxWords          = 10_000
-	maxWordBytes      = 128 << 10
-	maxBlocks         = 1_000
-	maxBlockBytes     = 64 << 10
-	maxName           = 1 << 10 // bytes of a name
+	MaxReferences     = 10_000
+	MaxReferenceBytes = 256 << 10
+	MaxWords          = 10_000
+	MaxWordBytes      = 128 << 10
+	MaxBlocks         = 1_000
+	MaxBlockBytes     = 64 << 10
+	MaxName           = 1 << 10 // bytes of a name
 )
 
 // isPlainText reports whether every engine can store a text as text: it has no
 // control characters, such as NUL, which PostgreSQL refuses, and is not too long.
 func isPlainText(text string) bool {
-	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, unicode.IsControl)
+	return text != "" && len(text) <= MaxName && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // MarshalJSON writes the reference with the collection as its kind, and null for
@@ -106,4 +106,12 @@ func (r Reference) MarshalJSON() ([]byte, error) {
 	}
 	text = rawjson.AppendQuoted(append(text, `,"field":`...), r.Field)
 	return append(text, '}'), nil
+}
+
+// CatalogueEntry is what the catalogue has about a version, as engines store it.
+type CatalogueEntry struct {
+	Hash      int64
+	Telescope string // empty: none
+	Summary   []byte // packed
+	Terms     string // with a space before and after each
 }

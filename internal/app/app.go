@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
@@ -202,7 +203,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	}
 	opened = append(opened, store.Close)
 	timed := metrics.NewMinter(minter, minterName(cfg))
-	archive := oda.NewArchive(store, timed)
+	archive := archive.New(store, timed)
 	searcher, tracer, nights := search.New(store), provenance.New(store), night.New(store)
 	site := web.New(web.Config{Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)

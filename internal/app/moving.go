@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/auth"
 	"oda/internal/engine/migrate"
 	"oda/internal/httpapi"
@@ -157,7 +158,7 @@ func Interface(ctx context.Context, database string, maxBody int64, log *slog.Lo
 		return nil, nil, err
 	}
 	api, err := httpapi.New(httpapi.Config{
-		Archive: oda.NewArchive(store, minter), Gate: gate, Log: slog.New(slog.DiscardHandler),
+		Archive: archive.New(store, minter), Gate: gate, Log: slog.New(slog.DiscardHandler),
 		Bounds: httpapi.Bounds{Body: maxBody, InFlight: math.MaxInt64, Depth: oda.MaxDepth}, // an import sends few at once
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"oda/internal/test/must"
 	"oda/internal/test/sample"
 	"oda/night"
+	"oda/summary"
 )
 
 // sampleAnswers checks that a sample archive still answers what it did when it was made.
@@ -79,7 +80,7 @@ func referencesAreKnown(t *testing.T, a *env.Archive, old *sample.Archive) {
 	for _, s := range old.Current() {
 		collection, id, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
 		kind, _ := oda.KindOf(collection)
-		x := must.Get(oda.ExtractOf(kind, oda.Body{Text: []byte(s.Text)}))(t)
+		x := must.Get(summary.OfBody(kind, oda.Body{Text: []byte(s.Text)}))(t)
 		want := map[string]bool{}
 		for _, r := range x.Summary().References {
 			want[r.Field] = true

@@ -16,6 +16,7 @@ import (
 	"oda/client"
 	"oda/internal/contract"
 	"oda/internal/jsondiff"
+	"oda/summary"
 )
 
 // restated returns a document with the managed metadata of another state of the
@@ -25,7 +26,7 @@ func restated(kind oda.Kind, text []byte, m oda.Metadata) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := description.Operation("store"+strings.ToUpper(kind.Prefix())).CheckWatched(text, oda.MaxDepth, oda.Watched)
+	index, err := description.Operation("store"+strings.ToUpper(kind.Prefix())).CheckWatched(text, oda.MaxDepth, summary.Watched)
 	if err != nil {
 		return nil, errors.New(strings.TrimSuffix(err.Error(), "."))
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"oda"
 	"oda/internal/rawjson"
+	"oda/summary"
 )
 
 func BenchmarkCheckBody(b *testing.B) {
@@ -20,7 +20,7 @@ func BenchmarkCheckBody(b *testing.B) {
 		"metadata": {"version": 1, "created_by": "mary", "created_on": "2026-03-01T20:59:58.000000Z",
 			"last_modified_by": "john", "last_modified_on": "2026-03-01T22:15:00.250000Z"}}`)
 	op := load(b).Operation("storeSBD")
-	for name, watch := range map[string]rawjson.Watch{"checked": nil, "and noted": oda.Watched} {
+	for name, watch := range map[string]rawjson.Watch{"checked": nil, "and noted": summary.Watched} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()

@@ -15,6 +15,7 @@ import (
 	"oda/internal/contract"
 	"oda/internal/rawjson"
 	"oda/internal/test/env"
+	"oda/summary"
 )
 
 const maxDepth = 100
@@ -233,7 +234,7 @@ func TestABodyThatIsRefusedTakesLittleMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			op, body := load(t).Operation(test.operation), []byte(test.body)
 			before := allocated()
-			_, err := op.CheckWatched(body, maxDepth, oda.Watched)
+			_, err := op.CheckWatched(body, maxDepth, summary.Watched)
 			took := allocated() - before
 			if oda.CodeOf(err) != oda.InvalidRequest {
 				t.Fatalf("got %.300v", err)

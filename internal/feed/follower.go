@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 )
 
 // follower is the place of one client in the log of changes.
@@ -100,7 +101,7 @@ func (f *follower) read(ctx context.Context, beat <-chan time.Time) (*frame, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	page, err := f.hub.archive.Changes(ctx, oda.Following{After: f.at, Limit: chunkMost, Filter: *f.filter})
+	page, err := f.hub.archive.Changes(ctx, archive.Following{After: f.at, Limit: chunkMost, Filter: *f.filter})
 	if err != nil {
 		return nil, err
 	}

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/measure"
 )
 
 // Hub distributes changes to followers. While nobody follows, it does nothing.
 type Hub struct {
-	archive  *oda.Archive
+	archive  *archive.Archive
 	most     int             // followers at a time
 	patience time.Duration   // how long a follower may take to receive one write
 	stop     context.Context // ends when the archive stops
@@ -31,7 +32,7 @@ type Hub struct {
 // New returns a hub for at most the given number of followers. Each must receive what is sent
 // to it at once within the write time-out and within sendTime. The hub ends all of
 // them when ctx ends.
-func New(ctx context.Context, archive *oda.Archive, most int, writeTimeout time.Duration) *Hub {
+func New(ctx context.Context, archive *archive.Archive, most int, writeTimeout time.Duration) *Hub {
 	return &Hub{
 		archive: archive, most: most, patience: min(writeTimeout, sendTime), stop: ctx,
 		places: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), delay: measure.NewHistogram(measure.Durations...),

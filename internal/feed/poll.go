@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 )
 
 // Changes waits until there are changes to answer with, at most as long as the query
 // allows. Page is the first page, which was empty; Changes continues after it.
-func (h *Hub) Changes(ctx context.Context, q oda.Following, page oda.ChangePage) (oda.ChangePage, error) {
+func (h *Hub) Changes(ctx context.Context, q archive.Following, page oda.ChangePage) (oda.ChangePage, error) {
 	f, err := h.follow(page.Next, &q.Filter)
 	if err != nil {
 		return page, err

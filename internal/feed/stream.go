@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/content"
 	"oda/internal/serving"
 )
@@ -166,7 +167,7 @@ func (s *stream) outcome(err error) Sent {
 
 // StreamChanges sends changes after a position until the client or the archive ends
 // the stream. It returns an error only if the answer has not begun.
-func (h *Hub) StreamChanges(w http.ResponseWriter, r *http.Request, q oda.Following) (Sent, error) {
+func (h *Hub) StreamChanges(w http.ResponseWriter, r *http.Request, q archive.Following) (Sent, error) {
 	at, err := h.archive.Start(r.Context(), q)
 	if err != nil {
 		return Sent{}, err

@@ -14,6 +14,7 @@ import (
 
 	"oda"
 	"oda/api"
+	"oda/archive"
 	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
@@ -57,7 +58,7 @@ type Pages interface {
 
 // Config is what the interface needs.
 type Config struct {
-	Archive    *oda.Archive
+	Archive    *archive.Archive
 	Searcher   *search.Searcher
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter

@@ -12,6 +12,7 @@ import (
 
 	"oda"
 	"oda/api"
+	"oda/archive"
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/httpapi"
@@ -130,7 +131,7 @@ func newAPI(t *testing.T) (*httpapi.API, oda.Engine, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive := oda.NewArchive(engine, generator)
+	archive := archive.New(engine, generator)
 	handler, err := httpapi.New(httpapi.Config{
 		Archive: archive, Gate: auth.NewGate(), Pages: web.New(web.Config{Archive: archive}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 1 << 20, Depth: 100}, Log: log,
@@ -192,7 +193,7 @@ func (late) Put(context.Context, []oda.Put) ([]*oda.Entity, error) {
 // A write that ran out of time may have been stored. Its answer says so.
 func TestARequestWhoseTimeRanOut(t *testing.T) {
 	handler, err := httpapi.New(httpapi.Config{
-		Archive: oda.NewArchive(late{}, nil), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
+		Archive: archive.New(late{}, nil), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 1 << 20, Depth: 100},
 	})
 	if err != nil {

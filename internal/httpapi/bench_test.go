@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"oda"
+	"oda/archive"
 	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/skuid"
@@ -55,7 +55,7 @@ func deskBehind(tb testing.TB, gate *auth.Gate) http.Handler {
 			tb.Error(err)
 		}
 	})
-	archive := oda.NewArchive(embedded.Engine(tb), minter)
+	archive := archive.New(embedded.Engine(tb), minter)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive, Gate: gate, Pages: web.New(web.Config{Version: "test", Engine: "embedded", Logger: log}),

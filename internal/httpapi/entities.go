@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/rawjson"
 )
 
@@ -50,7 +51,7 @@ func (a *API) store(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := oda.Write{User: c.user, Telescopes: c.telescopes(), Condition: condition(c.r.Header), KeepRecords: records != ""}
+	w := archive.Write{User: c.user, Telescopes: c.telescopes(), Condition: condition(c.r.Header), KeepRecords: records != ""}
 	e, err := a.cfg.Archive.Store(c.r.Context(), c.id, d, w)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (a *API) storeSeveral(c *call) error {
 	if err := c.announceSeveral(documents); err != nil {
 		return err
 	}
-	entities, err := a.cfg.Archive.StoreAll(c.r.Context(), documents, oda.Write{User: c.user, Telescopes: c.telescopes()})
+	entities, err := a.cfg.Archive.StoreAll(c.r.Context(), documents, archive.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}

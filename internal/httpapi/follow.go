@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/content"
 	"oda/internal/feed"
 	"oda/internal/serving"
@@ -22,7 +23,7 @@ func (a *API) changes(c *call) error {
 	if c.wantsEvents() {
 		last = c.r.Header.Get("Last-Event-ID")
 	}
-	q, err := oda.ParseFollowing(c.query, last)
+	q, err := archive.ParseFollowing(c.query, last)
 	if err != nil {
 		return err
 	}

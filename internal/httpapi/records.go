@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/feed"
 	"oda/internal/rawjson"
 	"oda/internal/serving"
@@ -19,7 +20,7 @@ func (a *API) record(c *call) error {
 		return err
 	}
 	one := oda.NewRecord{Key: c.r.Header.Get("Idempotency-Key"), Text: text[nodes[0].Start:nodes[0].End]}
-	receipts, err := a.cfg.Archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, oda.Write{User: c.user, Telescopes: c.telescopes()})
+	receipts, err := a.cfg.Archive.Record(c.r.Context(), c.id, []oda.NewRecord{one}, archive.Write{User: c.user, Telescopes: c.telescopes()})
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (a *API) recordBatch(c *call) error {
 		return err
 	}
 	records := keyedRecords(text, nodes)
-	receipts, err := a.cfg.Archive.Record(c.r.Context(), c.id, records, oda.Write{User: c.user, Telescopes: c.telescopes(), Batch: true})
+	receipts, err := a.cfg.Archive.Record(c.r.Context(), c.id, records, archive.Write{User: c.user, Telescopes: c.telescopes(), Batch: true})
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (a *API) readRecords(c *call) error {
 	if err != nil {
 		return err
 	}
-	wait, err := oda.ParseWait(c.query)
+	wait, err := archive.ParseWait(c.query)
 	if err != nil {
 		return err
 	}

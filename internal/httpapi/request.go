@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/rawjson"
 	"oda/internal/serving"
+	"oda/summary"
 )
 
 // check checks the parameters against the API description and notes the query and
@@ -152,7 +154,7 @@ func (c *call) documents() ([]byte, rawjson.Index, error) {
 	if err != nil {
 		return nil, rawjson.Index{}, err
 	}
-	index, err := c.op.CheckWatched(text, c.api.cfg.Bounds.Depth, oda.Watched)
+	index, err := c.op.CheckWatched(text, c.api.cfg.Bounds.Depth, summary.Watched)
 	if more := index.Size() - int64(len(text)); more > 0 && err == nil && len(text) > firstRead {
 		err = c.take(more) // the index takes more memory than the body
 	}
@@ -307,6 +309,6 @@ func (c *call) drain() {
 }
 
 // write returns what the request says about a write, besides the document.
-func (c *call) write(operation string, received []byte) oda.Write {
-	return oda.Write{User: c.user, Telescopes: c.telescopes(), Key: c.r.Header.Get("Idempotency-Key"), Operation: operation, Received: received}
+func (c *call) write(operation string, received []byte) archive.Write {
+	return archive.Write{User: c.user, Telescopes: c.telescopes(), Key: c.r.Header.Get("Idempotency-Key"), Operation: operation, Received: received}
 }

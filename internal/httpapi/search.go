@@ -99,7 +99,7 @@ func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found) (fun
 	text := rawjson.AppendQuoted(nil, f.ID)
 	if fields == search.Summaries {
 		var err error
-		if text, err = summary(f); err != nil {
+		if text, err = jsonOf(f); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,8 @@ type (
 	}
 )
 
-func summary(f *oda.Found) ([]byte, error) {
+// jsonOf returns what a search answers with about an entity.
+func jsonOf(f *oda.Found) ([]byte, error) {
 	item := summaryItem{
 		Ref: f.Ref, Metadata: f.Metadata.AppendJSON(nil),
 		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: f.Summary.References,

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/content"
 	"oda/internal/jsondiff"
 )
@@ -49,7 +50,7 @@ func (a *API) listVersions(c *call) error {
 
 // getVersion answers with one version of an entity.
 func (a *API) getVersion(c *call) error {
-	version, err := oda.ParseVersion(c.ref(), c.r.PathValue("version"))
+	version, err := archive.ParseVersion(c.ref(), c.r.PathValue("version"))
 	if err != nil {
 		return err
 	}

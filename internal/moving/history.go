@@ -13,6 +13,7 @@ import (
 	"oda/internal/contract"
 	"oda/internal/engine"
 	"oda/internal/rawjson"
+	"oda/summary"
 )
 
 // found is a document of a source, with what is known of it before it is read.
@@ -66,7 +67,7 @@ func newParser() (*parser, error) {
 
 // parse checks a document against the API description.
 func (p *parser) parse(kind oda.Kind, text []byte) (*oda.Document, error) {
-	index, err := p.store[kind].CheckWatched(text, oda.MaxDepth, oda.Watched)
+	index, err := p.store[kind].CheckWatched(text, oda.MaxDepth, summary.Watched)
 	if err != nil {
 		return nil, reason(err)
 	}
@@ -205,7 +206,7 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 		f := &h.versions[i]
 		e, list, note, err := p.entry(f, &before.state, before.records)
 		if err == nil {
-			err = e.Prepare()
+			err = summary.Prepare(e)
 		}
 		if err == nil && (!oda.ValidUser(e.By) || !oda.ValidUser(e.CreatedBy)) {
 			err = errors.New("its users must be " + oda.UserRule)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"oda"
+	"oda/summary"
 )
 
 // loadBytes is roughly how much is loaded in one transaction. It may be up to twice as much
@@ -80,7 +81,7 @@ func load(ctx context.Context, g *group, into Loader, most int64, report *Report
 	}, func(p *placed) error {
 		if int64(p.Size()) > most {
 			p.fault = tooLarge(g.maxDocument)
-		} else if err := p.Prepare(); err != nil {
+		} else if err := summary.Prepare(&p.LogEntry); err != nil {
 			p.fault = err
 		}
 		return nil

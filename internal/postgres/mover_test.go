@@ -8,6 +8,7 @@ import (
 	"oda/internal/postgres"
 	"oda/internal/test/env"
 	"oda/internal/test/must"
+	"oda/summary"
 )
 
 // TestWhatWasLoadedSurvivesACrash has a database that does not write commits to disk by
@@ -27,7 +28,7 @@ func TestWhatWasLoadedSurvivesACrash(t *testing.T) {
 	var entries []oda.LogEntry
 	err := source.Entries(t.Context(), end, func(oda.Ref) bool { return true }, func(e *oda.LogEntry) error {
 		entries = append(entries, *e)
-		return entries[len(entries)-1].Prepare()
+		return summary.Prepare(&entries[len(entries)-1])
 	})
 	must.Do(t, err)
 	must.Get(target.Load(t.Context(), entries))(t)

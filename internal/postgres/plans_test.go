@@ -23,6 +23,7 @@ import (
 	"oda/internal/test/env"
 	"oda/internal/test/must"
 	"oda/internal/test/suite"
+	"oda/summary"
 )
 
 // hot is an operation whose statements must not become slower as the archive
@@ -348,7 +349,7 @@ const (
 func grow(t *testing.T, dsn string, recorded int) {
 	t.Helper()
 	conn := connect(t, dsn)
-	seeded := suite.Document(t, oda.SBDefinition, `{}`).Extract()
+	seeded := summary.OfDocument(suite.Document(t, oda.SBDefinition, `{}`))
 	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "creation_keys"} {
 		do(t, conn, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/rawjson"
 )
 
@@ -233,7 +234,7 @@ func (x *callIndex) reset(version int64) {
 }
 
 // extend reads the calls that are not in the index yet, until it is late.
-func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, of *blockState, late time.Time) error {
+func (x *callIndex) extend(ctx context.Context, archive *archive.Archive, of *blockState, late time.Time) error {
 	if of.old != nil {
 		return x.extendOld(of.old, late)
 	}
@@ -268,7 +269,7 @@ func (x *callIndex) extend(ctx context.Context, archive *oda.Archive, of *blockS
 	}
 }
 
-func (x *callIndex) read(ctx context.Context, archive *oda.Archive, block string, late time.Time) error {
+func (x *callIndex) read(ctx context.Context, archive *archive.Archive, block string, late time.Time) error {
 	x.layouts = nil
 	for limit := 100; ; limit = 1000 {
 		page, err := archive.Records(ctx, block, x.last, limit)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 )
 
 // changesView is the data for the page of changes.
@@ -119,14 +120,14 @@ func (s *Site) changes(w http.ResponseWriter, r *http.Request) error {
 }
 
 // parseChanges reads what an address asks of the log, and what is wrong in it.
-func parseChanges(params url.Values) (oda.RecentQuery, map[string]string) {
-	following, err := oda.ParseFollowing(map[string][]string{"kind": params["kind"], "id": params["id"]}, "")
+func parseChanges(params url.Values) (archive.RecentQuery, map[string]string) {
+	following, err := archive.ParseFollowing(map[string][]string{"kind": params["kind"], "id": params["id"]}, "")
 	faults := faultsIn(err)
 	what, by := params.Get("change"), params["by"]
 	if what != "" && what != "stored" && what != "recorded" {
 		faults["change"] = "must be stored or recorded"
 	}
-	q := oda.RecentQuery{Limit: changesOnPage, Within: changesTime}
+	q := archive.RecentQuery{Limit: changesOnPage, Within: changesTime}
 	if text := params.Get("before"); text != "" {
 		before, err := strconv.ParseInt(text, 10, 64)
 		if q.Before = oda.Position(before); err != nil || before < 1 {

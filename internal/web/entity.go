@@ -8,7 +8,9 @@ import (
 	"strconv"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/rawjson"
+	"oda/summary"
 )
 
 // entityView is the data for the page of an entity.
@@ -100,7 +102,7 @@ func (s *Site) version(ctx context.Context, ref oda.Ref, params url.Values) (*od
 		return s.cfg.Archive.AsOf(ctx, ref, instant)
 	}
 	if text := params.Get("version"); text != "" {
-		version, err := oda.ParseVersion(ref, text)
+		version, err := archive.ParseVersion(ref, text)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +205,7 @@ func (s *Site) summary(ctx context.Context, ref oda.Ref, e *oda.Entity, length i
 			return &found[0].Summary, nil
 		}
 	}
-	return e.Summary()
+	return summary.OfEntity(e)
 }
 
 // ReferenceHref is the address of what a reference names. A Project may be named

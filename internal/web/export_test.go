@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/sqlite"
 	"oda/internal/test/must"
 	"oda/search"
@@ -18,7 +19,7 @@ func emptySite(t *testing.T) *Site {
 	engine := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = engine.Close() })
 	return New(Config{
-		Archive: oda.NewArchive(engine, nil), Searcher: search.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
+		Archive: archive.New(engine, nil), Searcher: search.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/search"
 )
 
@@ -98,7 +99,7 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 	if view.Newest, err = s.rows(ctx, newest.Items); err != nil {
 		return err
 	}
-	page, err := s.cfg.Archive.Recent(ctx, oda.RecentQuery{Limit: changesOnHome, Within: changesTime})
+	page, err := s.cfg.Archive.Recent(ctx, archive.RecentQuery{Limit: changesOnHome, Within: changesTime})
 	if err != nil {
 		return err
 	}

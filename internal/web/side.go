@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"oda"
+	"oda/archive"
+	"oda/summary"
 )
 
 // side is one of the two states that are compared.
@@ -85,7 +87,7 @@ func (s *Site) find(ctx context.Context, n named, other *side) (*side, error) {
 	version := int64(0)
 	if n.version != "" {
 		var err error
-		if version, err = oda.ParseVersion(ref, n.version); err != nil {
+		if version, err = archive.ParseVersion(ref, n.version); err != nil {
 			return nil, err
 		}
 	}
@@ -125,11 +127,11 @@ func (s *Site) sideEntity(ctx context.Context, one *side) (*oda.Entity, error) {
 	if err != nil || one.Current {
 		return e, err
 	}
-	summary, err := e.Summary()
+	about, err := summary.OfEntity(e)
 	if err != nil {
 		return nil, err
 	}
-	return e, s.entitle(ctx, one, &oda.Found{Ref: one.Ref, Summary: *summary})
+	return e, s.entitle(ctx, one, &oda.Found{Ref: one.Ref, Summary: *about})
 }
 
 // Address names the state that the page shows in a comparison.

@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 
 	"oda"
+	"oda/archive"
 	"oda/night"
 	"oda/provenance"
 	"oda/search"
@@ -32,7 +33,7 @@ import (
 type Config struct {
 	// Archive is what the pages are about. The page that says that it is being
 	// opened does without.
-	Archive *oda.Archive
+	Archive *archive.Archive
 	// Searcher finds what the pages list.
 	Searcher *search.Searcher
 	// Provenance follows references for the drawings.

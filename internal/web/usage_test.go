@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 )
 
 // measured is an engine that is only measured.
@@ -26,7 +27,7 @@ func (m measured) Usage(ctx context.Context) (oda.Usage, error) { return m.usage
 // its context. It returns the site and its log.
 func run(t *testing.T, usage func(ctx context.Context) (oda.Usage, error)) (*Site, *bytes.Buffer) {
 	var log bytes.Buffer
-	site := New(Config{Archive: oda.NewArchive(measured{usage: usage}, nil), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	site := New(Config{Archive: archive.New(measured{usage: usage}, nil), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

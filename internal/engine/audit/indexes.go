@@ -6,6 +6,7 @@ import (
 
 	"oda"
 	"oda/internal/engine"
+	"oda/summary"
 )
 
 // entry reads what listings and searches know about the entity.
@@ -34,23 +35,23 @@ func (e *entity) checkEntry(entry EntryRow) {
 	if e.current == nil || e.current.Damage != nil || e.version != m.Version {
 		return
 	}
-	extract, err := oda.ExtractOf(h.Ref.Kind, oda.Body{Text: e.current.Text, Slots: e.current.Slots})
+	extract, err := summary.OfBody(h.Ref.Kind, oda.Body{Text: e.current.Text, Slots: e.current.Slots})
 	if err != nil {
 		return // the document was already reported as damaged
 	}
-	summary := extract.Summary()
+	made := extract.Summary()
 	switch {
-	case h.Telescope != summary.Telescope:
-		e.report.Add(Head, e.name, "its head says that its telescope is %q, but its document says %q", h.Telescope, summary.Telescope)
+	case h.Telescope != made.Telescope:
+		e.report.Add(Head, e.name, "its head says that its telescope is %q, but its document says %q", h.Telescope, made.Telescope)
 	case h.SummaryHash != extract.Hash():
 		e.report.Add(Head, e.name, "its head has the summary of another document")
 	}
 	switch {
 	case entry.Summary == nil:
 		e.report.Add(Index, e.name, "searches do not know it")
-	case !bytes.Equal(entry.Summary, summary.Pack()):
+	case !bytes.Equal(entry.Summary, made.Pack()):
 		e.report.Add(Index, e.name, "searches know another summary than that of its document")
-	case entry.Terms != nil && !slices.Equal(slices.Sorted(slices.Values(entry.Terms)), summary.Terms(h.Ref)):
+	case entry.Terms != nil && !slices.Equal(slices.Sorted(slices.Values(entry.Terms)), made.Terms(h.Ref)):
 		e.report.Add(Index, e.name, "the index of words and references has other terms than its document")
 	}
 }

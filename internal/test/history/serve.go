@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/auth"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
@@ -47,7 +48,7 @@ func (s *Server) Close() {
 // NewServer returns a server that serves an archive on an engine with the real API.
 func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	tb.Helper()
-	archive := oda.NewArchive(engine, random{})
+	archive := archive.New(engine, random{})
 	searcher, tracer, nights := search.New(engine), provenance.New(engine), night.New(engine)
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)

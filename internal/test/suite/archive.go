@@ -6,15 +6,16 @@ import (
 	"fmt"
 
 	"oda"
+	"oda/archive"
 	"oda/client"
 	"oda/night"
 	"oda/provenance"
 	"oda/search"
 )
 
-// archive is an archive as a scenario sees it: an engine, or a server that the Go
+// subject is the archive as a scenario sees it: an engine, or a server that the Go
 // client speaks to.
-type archive interface {
+type subject interface {
 	oda.Reader
 	Put(ctx context.Context, writes []writing) ([]*oda.Entity, error)
 	Create(ctx context.Context, w writing, key string) (*oda.Entity, error)
@@ -23,7 +24,7 @@ type archive interface {
 	// length there is one answer.
 	List(ctx context.Context, q oda.Query, page int, between func()) ([]string, error)
 	Counts(ctx context.Context) (map[oda.Kind]int64, error)
-	Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error)
+	Changes(ctx context.Context, f archive.Following) (oda.ChangePage, error)
 	Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error)
 	Night(ctx context.Context, which client.Night) (*night.Report, error)
 	// Search reads all pages and calls between after each.
@@ -84,8 +85,8 @@ func (a direct) List(ctx context.Context, q oda.Query, page int, between func())
 
 func (a direct) Counts(ctx context.Context) (map[oda.Kind]int64, error) { return a.engine.Counts(ctx) }
 
-func (a direct) Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error) {
-	return oda.NewArchive(a.engine, nil).Changes(ctx, f)
+func (a direct) Changes(ctx context.Context, f archive.Following) (oda.ChangePage, error) {
+	return archive.New(a.engine, nil).Changes(ctx, f)
 }
 
 func (a direct) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {

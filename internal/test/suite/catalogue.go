@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/summary"
 )
 
 // look gives an entity as search sees it, nil if it is unknown.
@@ -27,7 +28,7 @@ func (d *desk) mustBeCatalogued(ref oda.Ref) {
 	if found == nil {
 		d.tb.Fatalf("%s %s is stored, but not in the catalogue", ref.Kind, ref.ID)
 	}
-	x, err := oda.ExtractOf(ref.Kind, oda.Body{Text: []byte(Render(d.tb, e))})
+	x, err := summary.OfBody(ref.Kind, oda.Body{Text: []byte(Render(d.tb, e))})
 	if err != nil {
 		d.tb.Fatalf("%v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/archive"
 )
 
 var changes = []scenario{
@@ -93,9 +94,9 @@ var changes = []scenario{
 	}},
 	{"a position that the log does not reach is refused", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("a"), `{}`)
-		_, err := d.store.Changes(d.ctx, oda.Following{After: d.end() + 1, Limit: 10})
+		_, err := d.store.Changes(d.ctx, archive.Following{After: d.end() + 1, Limit: 10})
 		refused(t, err, oda.UnknownPosition)
-		page, err := d.store.Changes(d.ctx, oda.Following{Now: true, Limit: 10})
+		page, err := d.store.Changes(d.ctx, archive.Following{Now: true, Limit: 10})
 		if err != nil || page.Next != d.end() || len(page.Changes) != 0 {
 			t.Errorf("from now on there is %+v, %v", page, err)
 		}
@@ -168,7 +169,7 @@ func record(n int) string { return fmt.Sprintf(`{"request":"call %d"}`, n) }
 
 func (d *desk) end() oda.Position {
 	d.tb.Helper()
-	page, err := d.store.Changes(d.ctx, oda.Following{Now: true})
+	page, err := d.store.Changes(d.ctx, archive.Following{Now: true})
 	if err != nil {
 		d.tb.Fatalf("the end of the log: %v", err)
 	}
@@ -178,7 +179,7 @@ func (d *desk) end() oda.Position {
 // changed checks which changes there are after a position, and returns them.
 func (d *desk) changed(after oda.Position, limit int, want ...string) []oda.Change {
 	d.tb.Helper()
-	page := d.read(oda.Following{After: after, Limit: limit})
+	page := d.read(archive.Following{After: after, Limit: limit})
 	for _, c := range page.Changes {
 		if c.Position <= after || c.Position > page.Next {
 			d.tb.Fatalf("a change at %d, between %d and %d", c.Position, after, page.Next)
@@ -194,13 +195,13 @@ func (d *desk) changed(after oda.Position, limit int, want ...string) []oda.Chan
 // record.
 func (d *desk) paged(after oda.Position, limit int, filter oda.ChangeFilter, next oda.Position, want ...string) {
 	d.tb.Helper()
-	page := d.read(oda.Following{After: after, Limit: limit, Filter: filter})
+	page := d.read(archive.Following{After: after, Limit: limit, Filter: filter})
 	same(d.tb, "the changes", tellAll(page.Changes), want)
 	same(d.tb, "where the next page begins", page.Next, next)
 }
 
 // read reads a page of the changes.
-func (d *desk) read(f oda.Following) oda.ChangePage {
+func (d *desk) read(f archive.Following) oda.ChangePage {
 	d.tb.Helper()
 	page, err := d.store.Changes(d.ctx, f)
 	if err != nil {
@@ -213,7 +214,7 @@ func (d *desk) read(f oda.Following) oda.ChangePage {
 // one begins.
 func (d *desk) recent(before oda.Position, limit int, wants func(*oda.Change) bool, next oda.Position, want ...string) {
 	d.tb.Helper()
-	page, err := oda.NewArchive(d.engine, nil).Recent(d.ctx, oda.RecentQuery{Before: before, Limit: limit, Wants: wants})
+	page, err := archive.New(d.engine, nil).Recent(d.ctx, archive.RecentQuery{Before: before, Limit: limit, Wants: wants})
 	if err != nil {
 		d.tb.Fatalf("changes before %d: %v", before, err)
 	}

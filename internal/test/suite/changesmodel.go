@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
+	"oda/archive"
 )
 
 // compareLog reads the log as a follower does that is interrupted again and
@@ -61,7 +62,7 @@ func unit(c oda.Change) string {
 func (m *machine) follow(t *rapid.T, after oda.Position) []oda.Change {
 	seen := []oda.Change{}
 	for {
-		page, err := m.desk.store.Changes(m.desk.ctx, oda.Following{After: after, Limit: rapid.IntRange(1, 5).Draw(t, "limit")})
+		page, err := m.desk.store.Changes(m.desk.ctx, archive.Following{After: after, Limit: rapid.IntRange(1, 5).Draw(t, "limit")})
 		if err != nil {
 			t.Fatalf("changes after %d: %v", after, err)
 		}

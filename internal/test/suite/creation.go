@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/archive"
 )
 
 // create stores a new entity under this identifier, as for a request with this
@@ -127,12 +128,12 @@ var creationInside = []scenario{
 	}},
 	{"the archive asks for another identifier if one is in use, but not for ever", func(t *testing.T, d *desk) {
 		minter := &Minter{}
-		archive := oda.NewArchive(d.engine, minter)
+		a := archive.New(d.engine, minter)
 		d.mustPut(sbd("old"), `{"n":1}`)
 		before := d.text(sbd("old"))
 		create := func(key string) (*oda.Entity, error) {
-			return archive.Create(d.ctx, Document(t, oda.SBDefinition, `{"n":2}`),
-				oda.Write{User: "anna", Key: key, Operation: "createSBD", Received: []byte(`{"n":2}`)})
+			return a.Create(d.ctx, Document(t, oda.SBDefinition, `{"n":2}`),
+				archive.Write{User: "anna", Key: key, Operation: "createSBD", Received: []byte(`{"n":2}`)})
 		}
 		minter.Queue("old", "old", "fresh")
 		e, err := create("key")

@@ -17,14 +17,14 @@ import (
 type desk struct {
 	tb     TB
 	ctx    context.Context
-	store  archive
+	store  subject
 	engine oda.Engine // of the store; nil where only the client may speak to it
 	clock  *Clock
 	user   string
 	fresh  func() *desk // makes one at another empty store
 }
 
-func newDesk(t *testing.T, store archive, engine oda.Engine) *desk {
+func newDesk(t *testing.T, store subject, engine oda.Engine) *desk {
 	return &desk{tb: t, ctx: t.Context(), store: store, engine: engine, clock: NewClock(), user: "anna"}
 }
 

@@ -8,6 +8,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/internal/contract"
+	"oda/summary"
 )
 
 // maxDepth is the maximum nesting of a document.
@@ -33,7 +34,7 @@ func Read(operation string, kind oda.Kind, text []byte) (*oda.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := d.Operation(operation+strings.ToUpper(kind.Prefix())).CheckWatched(text, maxDepth, oda.Watched)
+	index, err := d.Operation(operation+strings.ToUpper(kind.Prefix())).CheckWatched(text, maxDepth, summary.Watched)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func Record(tb TB, text string) []byte {
 func Put(d *oda.Document, id, user string, at oda.Instant) oda.Put {
 	return oda.Put{
 		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id), Expected: d.Metadata, Compare: oda.AllFields,
-		Creator: user, Modifier: user, At: at, Pointer: d.Pointer, Records: d.Records, Listed: d.Listed, Extract: d.Extract(),
+		Creator: user, Modifier: user, At: at, Pointer: d.Pointer, Records: d.Records, Listed: d.Listed, Extract: summary.OfDocument(d),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"oda"
+	"oda/archive"
+	"oda/summary"
 )
 
 var moving = []scenario{
@@ -176,7 +178,7 @@ func (d *desk) loaded(entries []oda.LogEntry, reasons ...string) {
 	prepared := make([]oda.LogEntry, len(entries))
 	for i := range entries {
 		prepared[i] = entries[i]
-		if err := prepared[i].Prepare(); err != nil {
+		if err := summary.Prepare(&prepared[i]); err != nil {
 			d.tb.Fatalf("prepare entry %d: %v", i, err)
 		}
 	}
@@ -198,5 +200,5 @@ func (d *desk) loaded(entries []oda.LogEntry, reasons ...string) {
 // allChanges returns the changes from the beginning.
 func (d *desk) allChanges() []oda.Change {
 	d.tb.Helper()
-	return d.read(oda.Following{Limit: 100}).Changes
+	return d.read(archive.Following{Limit: 100}).Changes
 }

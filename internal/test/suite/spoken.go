@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/archive"
 	"oda/client"
 	"oda/internal/auth"
 	"oda/internal/httpapi"
@@ -34,7 +35,7 @@ type spoken struct {
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
 	api, err := httpapi.New(httpapi.Config{
-		Archive: oda.NewArchive(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
+		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
 		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: night.New(engine),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
@@ -290,7 +291,7 @@ func (s spoken) Counts(ctx context.Context) (map[oda.Kind]int64, error) {
 	return counts, nil
 }
 
-func (s spoken) Changes(ctx context.Context, f oda.Following) (oda.ChangePage, error) {
+func (s spoken) Changes(ctx context.Context, f archive.Following) (oda.ChangePage, error) {
 	q := client.ChangesQuery{After: f.After, Filter: f.Filter, Limit: f.Limit}
 	if f.Now {
 		q.After = client.Now

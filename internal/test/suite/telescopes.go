@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/test/proof"
+	"oda/summary"
 )
 
 // boundTo returns the telescopes of a caller.
@@ -49,24 +51,24 @@ func mayStore(kind oda.Kind, stored, sent string) bool {
 var forms = []struct {
 	name string
 	only func(kind oda.Kind, isNew bool) bool
-	send func(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Write) error
+	send func(a *archive.Archive, d *desk, id string, doc *oda.Document, w archive.Write) error
 	list bool // the document lists a record
 }{
 	{name: "alone", send: storeAlone},
-	{name: "if it is stored", only: func(_ oda.Kind, isNew bool) bool { return !isNew }, send: func(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Write) error {
+	{name: "if it is stored", only: func(_ oda.Kind, isNew bool) bool { return !isNew }, send: func(a *archive.Archive, d *desk, id string, doc *oda.Document, w archive.Write) error {
 		w.Condition = oda.Condition{Match: &oda.Tags{Any: true}}
 		return storeAlone(a, d, id, doc, w)
 	}},
-	{name: "if it is new", only: func(_ oda.Kind, isNew bool) bool { return isNew }, send: func(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Write) error {
+	{name: "if it is new", only: func(_ oda.Kind, isNew bool) bool { return isNew }, send: func(a *archive.Archive, d *desk, id string, doc *oda.Document, w archive.Write) error {
 		w.Condition = oda.Condition{NoneMatch: &oda.Tags{Any: true}}
 		return storeAlone(a, d, id, doc, w)
 	}},
 	{name: "with a record", list: true, only: func(kind oda.Kind, _ bool) bool { return kind == oda.ExecutionBlock }, send: storeAlone},
-	{name: "keeping the records", only: func(kind oda.Kind, _ bool) bool { return kind == oda.ExecutionBlock }, send: func(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Write) error {
+	{name: "keeping the records", only: func(kind oda.Kind, _ bool) bool { return kind == oda.ExecutionBlock }, send: func(a *archive.Archive, d *desk, id string, doc *oda.Document, w archive.Write) error {
 		w.KeepRecords = true
 		return storeAlone(a, d, id, doc, w)
 	}},
-	{name: "with others", send: func(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Write) error {
+	{name: "with others", send: func(a *archive.Archive, d *desk, id string, doc *oda.Document, w archive.Write) error {
 		beside := Document(d.tb, oda.SBDefinition, `{"sbd_id":"beside-`+id+`","telescope":"aux"}`)
 		_, err := a.StoreAll(d.ctx, []*oda.Document{beside, doc}, w)
 		if _, found := d.engine.Get(d.ctx, sbd("beside-"+id)); (found == nil) != (err == nil) {
@@ -76,15 +78,15 @@ var forms = []struct {
 	}},
 }
 
-func storeAlone(a *oda.Archive, d *desk, id string, doc *oda.Document, w oda.Write) error {
+func storeAlone(a *archive.Archive, d *desk, id string, doc *oda.Document, w archive.Write) error {
 	_, err := a.Store(d.ctx, id, doc, w)
 	return err
 }
 
 var telescopes = []scenario{
 	{"a bound caller stores only where the stored and the new telescope are theirs", func(t *testing.T, d *desk) {
-		a := oda.NewArchive(d.engine, &Minter{})
-		w := oda.Write{User: "eve", Telescopes: boundTo("mid", "aux")}
+		a := archive.New(d.engine, &Minter{})
+		w := archive.Write{User: "eve", Telescopes: boundTo("mid", "aux")}
 		n := 0
 		for _, kind := range oda.Kinds {
 			for _, stored := range []string{absent, none, "mid", "aux", "low"} {
@@ -123,11 +125,11 @@ var telescopes = []scenario{
 		}
 	}},
 	{"a bound caller creates only for their telescopes", func(t *testing.T, d *desk) {
-		a := oda.NewArchive(d.engine, &Minter{})
+		a := archive.New(d.engine, &Minter{})
 		for _, kind := range oda.Kinds {
 			for _, sent := range []string{none, "mid", "low"} {
 				for _, key := range []string{"", "key " + sent} {
-					w := oda.Write{User: "eve", Telescopes: boundTo("mid"), Key: key, Received: []byte(sent)}
+					w := archive.Write{User: "eve", Telescopes: boundTo("mid"), Key: key, Received: []byte(sent)}
 					for range 2 { // the second time a key is known
 						_, err := a.Create(d.ctx, Document(t, kind, "{"+of(sent)+"}"), w)
 						if may := mayStore(kind, absent, sent); may && err != nil || !may && oda.CodeOf(err) != oda.Forbidden {
@@ -269,7 +271,7 @@ func movingTelescopes(t *testing.T, d *desk) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := found.Summary()
+		s, err := summary.OfEntity(found)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package oda
+package archive
 
 import (
 	"context"
@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// Minter generates identifiers for new entities. An error that is not an Error
-// is a fault of the server.
-type Minter interface {
-	Mint(ctx context.Context, kind Kind) (string, error)
-}
+	"oda"
+	"oda/summary"
+)
 
 // mintTries is how many identifiers Create tries before it gives up because
 // all of them are in use.
@@ -21,27 +18,27 @@ const mintTries = 5
 // Archive implements the operations of the service and their rules, in terms of
 // the domain.
 type Archive struct {
-	engine Engine
-	minter Minter
+	engine oda.Engine
+	minter oda.Minter
 	now    func() time.Time
 }
 
-// NewArchive returns an archive that stores in engine and takes new identifiers
+// New returns an archive that stores in engine and takes new identifiers
 // from minter.
-func NewArchive(engine Engine, minter Minter) *Archive {
+func New(engine oda.Engine, minter oda.Minter) *Archive {
 	return &Archive{engine: engine, minter: minter, now: time.Now}
 }
 
 // Write is what a request says about a write, besides the document.
 type Write struct {
 	User      string // the acting user; empty if the request names none
-	Condition Condition
+	Condition oda.Condition
 	Key       string // the idempotency key, or empty
 	Operation string // what the key was sent to
 	Received  []byte // the body of the request; tells a retry from another request
 
 	// Telescopes are those for which the caller may write, nil if any.
-	Telescopes *Telescopes
+	Telescopes *oda.Telescopes
 
 	// Batch says that the request has a list of records, each with its key.
 	Batch bool
@@ -56,11 +53,11 @@ func (w Write) modifier() string {
 	if w.User != "" {
 		return w.User
 	}
-	return DefaultUser
+	return oda.DefaultUser
 }
 
 // creator returns the user of a first store, whom the document may also name.
-func (w Write) creator(d *Document) string {
+func (w Write) creator(d *oda.Document) string {
 	if w.User == "" && d.Metadata.CreatedBy != "" {
 		return d.Metadata.CreatedBy
 	}
@@ -68,39 +65,39 @@ func (w Write) creator(d *Document) string {
 }
 
 // key returns the idempotency key with the digest of its request, or nil.
-func (w Write) key() *Key {
+func (w Write) key() *oda.Key {
 	if w.Key == "" {
 		return nil
 	}
 	h := sha256.New()
 	h.Write([]byte(w.Operation + "\n"))
 	h.Write(w.Received)
-	return &Key{Value: w.Key, Digest: [sha256.Size]byte(h.Sum(nil))}
+	return &oda.Key{Value: w.Key, Digest: [sha256.Size]byte(h.Sum(nil))}
 }
 
 // Get returns the current version of an entity.
-func (a *Archive) Get(ctx context.Context, ref Ref) (*Entity, error) {
-	if !ValidID(ref.ID) {
-		return nil, Missing(ref)
+func (a *Archive) Get(ctx context.Context, ref oda.Ref) (*oda.Entity, error) {
+	if !oda.ValidID(ref.ID) {
+		return nil, oda.Missing(ref)
 	}
 	return a.engine.Get(ctx, ref)
 }
 
 // Store creates or updates the entity id.
-func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write) (*Entity, error) {
+func (a *Archive) Store(ctx context.Context, id string, d *oda.Document, w Write) (*oda.Entity, error) {
 	if d.ID != "" && d.ID != id {
-		return nil, &Error{
-			Code: IdentifierMismatch,
+		return nil, &oda.Error{
+			Code: oda.IdentifierMismatch,
 			Detail: fmt.Sprintf("There is a mismatch: the path names the %s %s, the document says %s. Make them the same, or leave %s out of the document.",
-				d.Kind, Clip(id), Clip(d.ID), d.Kind.IDField()),
-			Faults: []Fault{{d.Pointer + "/" + d.Kind.IDField(), "differs from the identifier in the path"}},
+				d.Kind, oda.Clip(id), oda.Clip(d.ID), d.Kind.IDField()),
+			Faults: []oda.Fault{{Pointer: d.Pointer + "/" + d.Kind.IDField(), Detail: "differs from the identifier in the path"}},
 		}
 	}
-	put, err := put(id, d, w, InstantOf(a.now()))
+	put, err := put(id, d, w, oda.InstantOf(a.now()))
 	if err != nil {
 		return nil, err
 	}
-	entities, err := a.engine.Put(ctx, []Put{put})
+	entities, err := a.engine.Put(ctx, []oda.Put{put})
 	if err != nil {
 		return nil, err
 	}
@@ -112,24 +109,24 @@ func (a *Archive) Store(ctx context.Context, id string, d *Document, w Write) (*
 const maxEntities = 10_000
 
 // StoreAll creates or updates several entities, or none of them.
-func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) ([]*Entity, error) {
+func (a *Archive) StoreAll(ctx context.Context, documents []*oda.Document, w Write) ([]*oda.Entity, error) {
 	switch {
 	case len(documents) == 0:
 		return nil, nil
 	case len(documents) > maxEntities:
-		return nil, Errorf(InvalidRequest, "A request may store at most 10,000 entities, and this one has %d. Nothing was stored. "+
+		return nil, oda.Errorf(oda.InvalidRequest, "A request may store at most 10,000 entities, and this one has %d. Nothing was stored. "+
 			"Send them in several requests.", len(documents))
 	}
-	seen := make(map[Ref]string, len(documents))
-	puts := make([]Put, len(documents))
-	var twice []Fault
+	seen := make(map[oda.Ref]string, len(documents))
+	puts := make([]oda.Put, len(documents))
+	var twice []oda.Fault
 	repeated := 0
-	now := InstantOf(a.now())
+	now := oda.InstantOf(a.now())
 	for i, d := range documents {
-		ref := Ref{d.Kind, d.ID}
+		ref := oda.Ref{Kind: d.Kind, ID: d.ID}
 		if before, ok := seen[ref]; ok {
-			if repeated++; repeated <= maxListed {
-				twice = append(twice, Fault{d.Pointer, fmt.Sprintf("%s %s is already at %s", d.Kind, Clip(d.ID), before)})
+			if repeated++; repeated <= oda.MaxListed {
+				twice = append(twice, oda.Fault{Pointer: d.Pointer, Detail: fmt.Sprintf("%s %s is already at %s", d.Kind, oda.Clip(d.ID), before)})
 			}
 			continue
 		}
@@ -140,80 +137,80 @@ func (a *Archive) StoreAll(ctx context.Context, documents []*Document, w Write) 
 		}
 	}
 	if twice != nil {
-		return nil, &Error{Code: DuplicateEntity, Faults: twice, Detail: fmt.Sprintf("%d of %d entities appear more than once in their collection%s. "+
-			"Nothing was stored. Send each entity once.", repeated, len(documents), listed(repeated))}
+		return nil, &oda.Error{Code: oda.DuplicateEntity, Faults: twice, Detail: fmt.Sprintf("%d of %d entities appear more than once in their collection%s. "+
+			"Nothing was stored. Send each entity once.", repeated, len(documents), oda.Listed(repeated))}
 	}
 	return a.engine.Put(ctx, puts)
 }
 
 // put returns the Put that stores a document under id.
-func put(id string, d *Document, w Write, now Instant) (Put, error) {
-	if !ValidID(id) {
-		return Put{}, badID(d.Pointer, d.Kind)
+func put(id string, d *oda.Document, w Write, now oda.Instant) (oda.Put, error) {
+	if !oda.ValidID(id) {
+		return oda.Put{}, badID(d.Pointer, d.Kind)
 	}
 	if w.KeepRecords && d.Listed {
-		return Put{}, &Error{
-			Code: InvalidRequest, Detail: "With records=keep the stored records are kept. " +
-				"Leave " + RecordsField + " out of the document.",
-			Faults: []Fault{{d.Pointer + "/" + RecordsField, "is not allowed with records=keep"}},
+		return oda.Put{}, &oda.Error{
+			Code: oda.InvalidRequest, Detail: "With records=keep the stored records are kept. " +
+				"Leave " + oda.RecordsField + " out of the document.",
+			Faults: []oda.Fault{{Pointer: d.Pointer + "/" + oda.RecordsField, Detail: "is not allowed with records=keep"}},
 		}
 	}
 	creator, err := checkedCreator(d, w)
 	if err != nil {
-		return Put{}, err
+		return oda.Put{}, err
 	}
-	compare := AllFields
+	compare := oda.AllFields
 	if w.KeepRecords {
-		compare = KeptFields
+		compare = oda.KeptFields
 	}
-	p := Put{
-		Ref: Ref{d.Kind, id}, Body: d.Body(id), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
+	p := oda.Put{
+		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
 		Creator: creator, Modifier: w.modifier(), At: now, Pointer: d.Pointer,
-		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords, Extract: d.Extract(), Telescopes: w.Telescopes,
+		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords, Extract: summary.OfDocument(d), Telescopes: w.Telescopes,
 	}
-	return p, p.admitNew()
+	return p, p.AdmitNew()
 }
 
 // checkedCreator returns the user of a first store.
-func checkedCreator(d *Document, w Write) (string, error) {
+func checkedCreator(d *oda.Document, w Write) (string, error) {
 	creator := w.creator(d)
-	if !ValidUser(creator) {
-		return "", &Error{
-			Code: InvalidUser, Detail: "The acting user must be " + UserRule + ".",
-			Faults: []Fault{{d.Pointer + "/metadata/created_by", "is not a valid user name"}},
+	if !oda.ValidUser(creator) {
+		return "", &oda.Error{
+			Code: oda.InvalidUser, Detail: "The acting user must be " + oda.UserRule + ".",
+			Faults: []oda.Fault{{Pointer: d.Pointer + "/metadata/created_by", Detail: "is not a valid user name"}},
 		}
 	}
 	return creator, nil
 }
 
-func badID(pointer string, kind Kind) *Error {
-	return &Error{
-		Code: InvalidIdentifier,
+func badID(pointer string, kind oda.Kind) *oda.Error {
+	return &oda.Error{
+		Code: oda.InvalidIdentifier,
 		Detail: "This identifier is not valid. It must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, " +
 			"begin with a letter or digit, and be neither create nor search.",
-		Faults: []Fault{{pointer + "/" + kind.IDField(), "is not a valid identifier"}},
+		Faults: []oda.Fault{{Pointer: pointer + "/" + kind.IDField(), Detail: "is not a valid identifier"}},
 	}
 }
 
 // CreateEmpty creates an ExecutionBlock that has a list of records from the
 // start, even if it is empty.
-func (a *Archive) CreateEmpty(ctx context.Context, d *Document, w Write) (*Entity, error) {
+func (a *Archive) CreateEmpty(ctx context.Context, d *oda.Document, w Write) (*oda.Entity, error) {
 	d.Listed = true
 	return a.Create(ctx, d, w)
 }
 
 // Create stores a new entity under a generated identifier. It ignores the
 // identifier in the document.
-func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, error) {
+func (a *Archive) Create(ctx context.Context, d *oda.Document, w Write) (*oda.Entity, error) {
 	creator, err := checkedCreator(d, w)
 	if err != nil {
 		return nil, err
 	}
-	put := Put{
-		Ref: Ref{Kind: d.Kind}, Creator: creator, Modifier: w.modifier(), Pointer: d.Pointer,
-		Records: d.Records, Listed: d.Listed, Extract: d.Extract(), Telescopes: w.Telescopes,
+	put := oda.Put{
+		Ref: oda.Ref{Kind: d.Kind}, Creator: creator, Modifier: w.modifier(), Pointer: d.Pointer,
+		Records: d.Records, Listed: d.Listed, Extract: summary.OfDocument(d), Telescopes: w.Telescopes,
 	}
-	if err := put.admitNew(); err != nil {
+	if err := put.AdmitNew(); err != nil {
 		return nil, err
 	}
 	key := w.key()
@@ -228,60 +225,60 @@ func (a *Archive) Create(ctx context.Context, d *Document, w Write) (*Entity, er
 		if err != nil {
 			return nil, err
 		}
-		if !ValidID(id) {
-			return nil, Errorf(IdentifierService, "The identifier service returned an invalid identifier. "+
+		if !oda.ValidID(id) {
+			return nil, oda.Errorf(oda.IdentifierService, "The identifier service returned an invalid identifier. "+
 				"Nothing was stored. Tell the operator.")
 		}
-		put.ID, put.Body, put.At = id, d.Body(id), InstantOf(a.now())
+		put.ID, put.Body, put.At = id, d.Body(id), oda.InstantOf(a.now())
 		e, err := a.engine.Create(ctx, put, key)
-		if !errors.Is(err, ErrTaken) {
+		if !errors.Is(err, oda.ErrTaken) {
 			return e, err
 		}
 	}
-	return nil, Errorf(IdentifierService, "The identifier service returned %d identifiers in a row that are already in use. "+
+	return nil, oda.Errorf(oda.IdentifierService, "The identifier service returned %d identifiers in a row that are already in use. "+
 		"Nothing was stored. Try again; if this persists, tell the operator.", mintTries)
 }
 
 // Record adds records to an ExecutionBlock, in order, all or none. A key stands
 // for one record of the block, whether that was sent alone or with others.
-func (a *Archive) Record(ctx context.Context, block string, records []NewRecord, w Write) ([]Receipt, error) {
-	if !ValidID(block) {
-		return nil, Missing(Ref{ExecutionBlock, block})
+func (a *Archive) Record(ctx context.Context, block string, records []oda.NewRecord, w Write) ([]oda.Receipt, error) {
+	if !oda.ValidID(block) {
+		return nil, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: block})
 	}
 	if len(records) == 0 {
 		return nil, nil
 	}
-	add := Append{Block: block, By: w.modifier(), At: InstantOf(a.now()), Records: records, Batch: w.Batch, Telescopes: w.Telescopes}
-	if err := add.checkKeys(); err != nil {
+	add := oda.Append{Block: block, By: w.modifier(), At: oda.InstantOf(a.now()), Records: records, Batch: w.Batch, Telescopes: w.Telescopes}
+	if err := add.CheckKeys(); err != nil {
 		return nil, err
 	}
 	return a.engine.Append(ctx, add)
 }
 
 // Records returns up to limit records of a block that follow a sequence number.
-func (a *Archive) Records(ctx context.Context, block string, after int64, limit int) (RecordPage, error) {
-	if !ValidID(block) {
-		return RecordPage{}, Missing(Ref{ExecutionBlock, block})
+func (a *Archive) Records(ctx context.Context, block string, after int64, limit int) (oda.RecordPage, error) {
+	if !oda.ValidID(block) {
+		return oda.RecordPage{}, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: block})
 	}
 	return a.engine.Records(ctx, block, after, limit)
 }
 
 // List calls emit for each identifier that matches the query, in order. If more
 // follow the page, List returns the place where the page ended.
-func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error) (*Place, error) {
+func (a *Archive) List(ctx context.Context, q oda.Query, emit func(id string) error) (*oda.Place, error) {
 	ask := q
 	if q.Limit > 0 {
 		ask.Limit = q.Limit + 1 // the extra one shows that more follow
 	}
-	var last Place
+	var last oda.Place
 	more := false
 	n := 0
-	err := a.engine.List(ctx, ask, func(id string, at Instant) error {
+	err := a.engine.List(ctx, ask, func(id string, at oda.Instant) error {
 		if n++; q.Limit > 0 && n > q.Limit {
 			more = true
 			return nil
 		}
-		last = Place{at, id}
+		last = oda.Place{At: at, ID: id}
 		return emit(id)
 	})
 	if err != nil || !more {
@@ -292,7 +289,7 @@ func (a *Archive) List(ctx context.Context, q Query, emit func(id string) error)
 
 // Look returns the current version of each entity as search sees it, or nil if it
 // is unknown.
-func (a *Archive) Look(ctx context.Context, refs []Ref) ([]*Found, error) {
+func (a *Archive) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -300,10 +297,12 @@ func (a *Archive) Look(ctx context.Context, refs []Ref) ([]*Found, error) {
 }
 
 // Counts returns the number of entities of each kind.
-func (a *Archive) Counts(ctx context.Context) (map[Kind]int64, error) { return a.engine.Counts(ctx) }
+func (a *Archive) Counts(ctx context.Context) (map[oda.Kind]int64, error) {
+	return a.engine.Counts(ctx)
+}
 
 // Usage returns how much room the archive takes on its disk.
-func (a *Archive) Usage(ctx context.Context) (Usage, error) { return a.engine.Usage(ctx) }
+func (a *Archive) Usage(ctx context.Context) (oda.Usage, error) { return a.engine.Usage(ctx) }
 
 // Ping returns an error if reading or writing does not work.
 func (a *Archive) Ping(ctx context.Context) error { return a.engine.Ping(ctx) }

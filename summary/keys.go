@@ -1,8 +1,9 @@
-package oda
+package summary
 
 import (
 	"bytes"
 
+	"oda"
 	"oda/internal/rawjson"
 )
 
@@ -74,7 +75,7 @@ func interest(key []byte) rawjson.Interest {
 		return ofObsProgrammes
 	case "obs_block_id":
 		return ofObsBlockID
-	case RecordsField:
+	case oda.RecordsField:
 		return rawjson.Blind
 	}
 	return 0

@@ -1,10 +1,12 @@
-package oda
+package archive
 
 import (
 	"context"
 	"slices"
 	"strconv"
 	"time"
+
+	"oda"
 )
 
 // Bounds of a query for changes.
@@ -21,17 +23,17 @@ const changesTime = time.Second
 
 // Following asks for changes.
 type Following struct {
-	After  Position
+	After  oda.Position
 	Now    bool // after the current end of the log, instead of After
 	Limit  int
-	Filter ChangeFilter
+	Filter oda.ChangeFilter
 	Wait   time.Duration // for the first change
 }
 
 // ParseFollowing parses the parameters of a query for changes. Last is the last
 // position that the follower has seen, or empty. It takes precedence over "after".
 func ParseFollowing(params map[string][]string, last string) (Following, error) {
-	p := Params{Values: params}
+	p := oda.Params{Values: params}
 	f := Following{Limit: changesDefault}
 	after, given := p.One("after")
 	if last != "" {
@@ -43,9 +45,9 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 		n, err := strconv.ParseInt(after, 10, 64)
 		switch {
 		case err == nil && n >= 0:
-			f.After = Position(n)
+			f.After = oda.Position(n)
 		case last != "":
-			p.Faults = append(p.Faults, Fault{"header:Last-Event-ID", "must be a position, which is a whole number from 0"})
+			p.Faults = append(p.Faults, oda.Fault{Pointer: "header:Last-Event-ID", Detail: "must be a position, which is a whole number from 0"})
 		default:
 			p.Fault("after", "must be a position, which is a whole number from 0, or now")
 		}
@@ -53,7 +55,7 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 	f.Limit = int(p.Whole("limit", 1, MaxChanges, changesDefault))
 	f.Wait = time.Duration(p.Whole("wait", 0, maxWait, 0)) * time.Second
 	for _, name := range params["kind"] {
-		kind, known := KindOf(name)
+		kind, known := oda.KindOf(name)
 		if !known {
 			p.Fault("kind", "must be one of sbds, sbis, ebs and prjs")
 			break
@@ -74,25 +76,18 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 
 // ParseWait parses how long to wait for something new.
 func ParseWait(params map[string][]string) (time.Duration, error) {
-	p := Params{Values: params}
+	p := oda.Params{Values: params}
 	wait := p.Whole("wait", 0, maxWait, 0)
 	return time.Duration(wait) * time.Second, p.Err("Invalid query")
 }
 
-// ChangePage is a page of changes, in the order of their positions.
-type ChangePage struct {
-	Changes []Change
-	Next    Position // after which the next page begins
-	AtEnd   bool     // nothing followed
-}
-
 // Changes returns a page of the log. It does not wait.
-func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) {
+func (a *Archive) Changes(ctx context.Context, f Following) (oda.ChangePage, error) {
 	if f.Now {
 		end, err := a.engine.End(ctx)
-		return ChangePage{Next: end, AtEnd: true}, err
+		return oda.ChangePage{Next: end, AtEnd: true}, err
 	}
-	page := ChangePage{Next: f.After}
+	page := oda.ChangePage{Next: f.After}
 	late := time.Now().Add(changesTime)
 	for {
 		// A filter may leave out most of what is read.
@@ -105,14 +100,14 @@ func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) 
 			return page, nil // the next page will fail
 		}
 		if err != nil {
-			return ChangePage{}, err
+			return oda.ChangePage{}, err
 		}
 		if next == page.Next {
 			page.AtEnd = true
 			return page, a.checkPosition(ctx, page.Next)
 		}
 		for i := range changes {
-			if page.add(&changes[i], &f.Filter); len(page.Changes) == f.Limit {
+			if add(&page, &changes[i], &f.Filter); len(page.Changes) == f.Limit {
 				page.Next = changes[i].Position
 				return page, nil
 			}
@@ -127,7 +122,7 @@ func (a *Archive) Changes(ctx context.Context, f Following) (ChangePage, error) 
 
 // add adds a change to the page if it is wanted. It joins a change that two calls
 // of the engine have split.
-func (p *ChangePage) add(c *Change, filter *ChangeFilter) {
+func add(p *oda.ChangePage, c *oda.Change, filter *oda.ChangeFilter) {
 	n := len(p.Changes)
 	if filter.Wants(c) && (n == 0 || !p.Changes[n-1].Join(*c)) {
 		p.Changes = append(p.Changes, *c)
@@ -137,32 +132,17 @@ func (p *ChangePage) add(c *Change, filter *ChangeFilter) {
 // checkPosition returns an error if the log does not reach a position. A follower
 // with such a position has seen changes that this archive does not have. If the
 // answer were "nothing new", it would miss what is written from now on.
-func (a *Archive) checkPosition(ctx context.Context, at Position) error {
+func (a *Archive) checkPosition(ctx context.Context, at oda.Position) error {
 	end, err := a.engine.End(ctx)
 	if err != nil || at <= end {
 		return err
 	}
-	return LogEndsBefore(end, at)
-}
-
-// LogEndsBefore returns the error for a position that the log does not reach.
-func LogEndsBefore(end, at Position) error {
-	return Errorf(UnknownPosition, "The log of changes ends at position %d, before position %d. "+
-		"The archive was probably restored from a backup that is older than what you have seen. "+
-		"Read the changes again from after=0, or follow only new ones with after=now.", end, at)
-}
-
-// UnknownSequence returns the error for a follower of a block that has seen more
-// records than the block has ever had.
-func UnknownSequence(block string, last, seen int64) error {
-	return Errorf(UnknownPosition, "The records of %s end at sequence %d, before sequence %d. "+
-		"The archive was probably restored from a backup that is older than what you have seen. "+
-		"Read the records again from after=0.", block, last, seen)
+	return oda.LogEndsBefore(end, at)
 }
 
 // Start returns the position after which a stream of changes begins. It is an error
 // if the log cannot be read there: a stream that has begun could not say so.
-func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
+func (a *Archive) Start(ctx context.Context, f Following) (oda.Position, error) {
 	if f.Now {
 		return a.engine.End(ctx)
 	}
@@ -174,4 +154,4 @@ func (a *Archive) Start(ctx context.Context, f Following) (Position, error) {
 }
 
 // Log returns the log of changes.
-func (a *Archive) Log() Log { return a.engine }
+func (a *Archive) Log() oda.Log { return a.engine }

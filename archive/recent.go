@@ -1,26 +1,28 @@
-package oda
+package archive
 
 import (
 	"context"
 	"slices"
 	"time"
+
+	"oda"
 )
 
 // RecentQuery asks for changes as people read them: the newest first.
 type RecentQuery struct {
-	Before Position // only what comes before it; 0 stands for the end of the log
+	Before oda.Position // only what comes before it; 0 stands for the end of the log
 	Limit  int
-	Wants  func(*Change) bool // nil: all
-	Within time.Duration      // how long to look, once 4,096 positions were read
+	Wants  func(*oda.Change) bool // nil: all
+	Within time.Duration          // how long to look, once 4,096 positions were read
 }
 
 // RecentPage is a page of changes, the newest first. Consecutive records of a block
 // by one user are one change, even if there are other changes between them; its
 // position is that of the last of them.
 type RecentPage struct {
-	Changes []Change
-	Next    Position // before which the next page begins; 0 if there is none
-	End     Position // of the log
+	Changes []oda.Change
+	Next    oda.Position // before which the next page begins; 0 if there is none
+	End     oda.Position // of the log
 }
 
 // Bounds of how many positions are read at a time. Many of them may be one change.
@@ -44,7 +46,7 @@ func (a *Archive) Recent(ctx context.Context, q RecentQuery) (RecentPage, error)
 	}
 	late := time.Now().Add(q.Within)
 	enough := last - recentMost
-	for size := Position(recentFirst); last > 0; size = min(2*size, recentMost) {
+	for size := oda.Position(recentFirst); last > 0; size = min(2*size, recentMost) {
 		first := max(1, last-size+1)
 		changes, err := a.between(ctx, first, last)
 		if err != nil {
@@ -66,8 +68,8 @@ func (a *Archive) Recent(ctx context.Context, q RecentQuery) (RecentPage, error)
 
 // add adds an earlier change to the page, or to a later one of the same records. It
 // reports false if the page has no room for it.
-func (p *RecentPage) add(c Change, limit int) bool {
-	same := slices.IndexFunc(p.Changes, func(later Change) bool {
+func (p *RecentPage) add(c oda.Change, limit int) bool {
+	same := slices.IndexFunc(p.Changes, func(later oda.Change) bool {
 		return !c.Stored() && later.Ref == c.Ref && later.Version == c.Version && later.By == c.By && later.FirstSequence == c.LastSequence+1
 	})
 	switch {
@@ -83,8 +85,8 @@ func (p *RecentPage) add(c Change, limit int) bool {
 
 // between returns the changes from one position to another, with the records in
 // this range only.
-func (a *Archive) between(ctx context.Context, first, last Position) ([]Change, error) {
-	var all []Change
+func (a *Archive) between(ctx context.Context, first, last oda.Position) ([]oda.Change, error) {
+	var all []oda.Change
 	for at := first - 1; at < last; {
 		changes, next, err := a.engine.Changes(ctx, at, int(last-at))
 		if err != nil {

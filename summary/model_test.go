@@ -1,4 +1,4 @@
-package oda_test
+package summary_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/summary"
 )
 
 // FuzzSummary compares the summary that the scan of a document makes with one
@@ -37,7 +38,7 @@ func FuzzSummary(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, k uint8, text []byte) {
 		kind := oda.Kind(k%4 + 1)
-		x, err := oda.ExtractOf(kind, oda.Body{Text: text})
+		x, err := summary.OfBody(kind, oda.Body{Text: text})
 		if err != nil {
 			t.Skip("not a strict document")
 		}

@@ -1,17 +1,21 @@
-package oda
+package archive
 
-import "context"
+import (
+	"context"
+
+	"oda"
+)
 
 // MaxDiff is how many bytes the two documents of a comparison may have together.
 const MaxDiff = 16 << 20
 
 // Diff holds two versions of an entity to compare.
-type Diff struct{ From, To *Entity }
+type Diff struct{ From, To *oda.Entity }
 
 // Diff returns two versions of an entity, each as it last was while it was
 // current. If to is 0, it stands for the current version; if from is 0, for the
 // version before to.
-func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, error) {
+func (a *Archive) Diff(ctx context.Context, ref oda.Ref, from, to int64) (Diff, error) {
 	newer, err := a.VersionInfo(ctx, ref, to)
 	if err != nil {
 		return Diff{}, err
@@ -21,10 +25,10 @@ func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, erro
 		from = to - 1
 	}
 	if from == 0 {
-		return Diff{}, &Error{
-			Code:   InvalidQuery,
+		return Diff{}, &oda.Error{
+			Code:   oda.InvalidQuery,
 			Detail: "There is no version before version 1 to compare it with. Name the versions to compare, in from and to.",
-			Faults: []Fault{{"query:from", "There is no version before version 1 to compare it with."}},
+			Faults: []oda.Fault{{Pointer: "query:from", Detail: "There is no version before version 1 to compare it with."}},
 		}
 	}
 	older, err := a.VersionInfo(ctx, ref, from)
@@ -43,8 +47,8 @@ func (a *Archive) Diff(ctx context.Context, ref Ref, from, to int64) (Diff, erro
 	return d, err
 }
 
-func diffTooLarge() *Error {
-	return Errorf(DiffTooLarge, "These two versions are together larger than the limit of %d bytes for a comparison. "+
+func diffTooLarge() *oda.Error {
+	return oda.Errorf(oda.DiffTooLarge, "These two versions are together larger than the limit of %d bytes for a comparison. "+
 		"Read both, and compare them yourself.", MaxDiff)
 }
 
@@ -65,7 +69,7 @@ type diffWriter struct {
 	text  []byte
 }
 
-func (w *diffWriter) render(e *Entity) ([]byte, error) {
+func (w *diffWriter) render(e *oda.Entity) ([]byte, error) {
 	w.taken += len(w.text)
 	w.text = nil
 	_, err := e.WriteTo(w)

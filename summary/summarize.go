@@ -1,4 +1,4 @@
-package oda
+package summary
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oda"
 	"oda/internal/rawjson"
 	"oda/internal/words"
 	"oda/sky"
@@ -38,13 +39,13 @@ type summarizer struct {
 	version int64               // of the SBDefinition that the document refers to
 	called  vocabulary          // the words of the document's name and title
 	words   vocabulary          // all other words
-	summary Summary
+	summary oda.Summary
 	kept    struct{ references, words, blocks int } // bytes
 }
 
-func (x *Extract) summarize() Summary {
+func (x *Extract) summarize() oda.Summary {
 	if x.root < 0 {
-		return Summary{}
+		return oda.Summary{}
 	}
 	s := &summarizer{Extract: x, objects: make([]about, len(x.Containers)-int(x.root))}
 	values := x.values()
@@ -55,13 +56,13 @@ func (x *Extract) summarize() Summary {
 			values = values[length:]
 		}
 	}
-	s.summary.Name = words.Cut(s.objects[0].name, maxName)
+	s.summary.Name = words.Cut(s.objects[0].name, oda.MaxName)
 	if s.summary.Name == "" {
-		s.summary.Name = words.Cut(s.title, maxName)
+		s.summary.Name = words.Cut(s.title, oda.MaxName)
 	}
 	s.fields()
 	s.targets()
-	s.summary.Words = slices.Grow(s.summary.Words, min(len(s.called.list)+len(s.words.list), maxWords))
+	s.summary.Words = slices.Grow(s.summary.Words, min(len(s.called.list)+len(s.words.list), oda.MaxWords))
 	s.keepWords(s.called.list)
 	s.keepWords(s.words.list)
 	slices.Sort(s.summary.Words)
@@ -80,7 +81,7 @@ type vocabulary struct {
 }
 
 func (v *vocabulary) add(word string) {
-	if v.read == 10*maxWords {
+	if v.read == 10*oda.MaxWords {
 		return
 	}
 	v.read++
@@ -109,7 +110,7 @@ func (v *vocabulary) add(word string) {
 func (s *summarizer) keepWords(list []string) {
 	slices.Sort(list)
 	for _, word := range list {
-		if len(s.summary.Words) == maxWords || s.kept.words+len(word) > maxWordBytes {
+		if len(s.summary.Words) == oda.MaxWords || s.kept.words+len(word) > oda.MaxWordBytes {
 			return
 		}
 		s.summary.Words = append(s.summary.Words, word)
@@ -160,7 +161,7 @@ func (s *summarizer) take(n *rawjson.Note, value string) {
 	}
 	switch n.Of {
 	case ofTelescope:
-		if isPlainText(text) {
+		if oda.ValidTelescope(text) {
 			s.summary.Telescope = text
 		}
 	case ofSBDIDs:
@@ -170,9 +171,9 @@ func (s *summarizer) take(n *rawjson.Note, value string) {
 			field = "obs_programmes/"
 		}
 		field += strconv.Itoa(int(group.Index)) + "/sbd_ids/" + strconv.Itoa(int(n.Index))
-		s.refer(Reference{Kind: SBDefinition, ID: text, Field: field})
+		s.refer(oda.Reference{Kind: oda.SBDefinition, ID: text, Field: field})
 	case ofObsBlockID:
-		if len(s.summary.Blocks) < maxBlocks && len(text) <= maxName && s.kept.blocks+len(text) <= maxBlockBytes {
+		if len(s.summary.Blocks) < oda.MaxBlocks && len(text) <= oda.MaxName && s.kept.blocks+len(text) <= oda.MaxBlockBytes {
 			s.summary.Blocks = append(s.summary.Blocks, text)
 			s.kept.blocks += len(text)
 		}
@@ -211,22 +212,22 @@ func (s *summarizer) named(n *rawjson.Note, object *about, text string, isMember
 func (s *summarizer) fields() {
 	for _, f := range [...]struct {
 		of    rawjson.Interest
-		kind  Kind
+		kind  oda.Kind
 		field string
 	}{
-		{ofSBDRef, SBDefinition, "sbd_ref"},
-		{ofSBDID, SBDefinition, "sbd_id"}, // the older name
-		{ofSBIRef, SBInstance, "sbi_ref"},
-		{ofEBRef, ExecutionBlock, "eb_ref"},
-		{ofPRJRef, Project, "prj_ref"},
-		{ofOBRef, Project, "ob_ref"},
+		{ofSBDRef, oda.SBDefinition, "sbd_ref"},
+		{ofSBDID, oda.SBDefinition, "sbd_id"}, // the older name
+		{ofSBIRef, oda.SBInstance, "sbi_ref"},
+		{ofEBRef, oda.ExecutionBlock, "eb_ref"},
+		{ofPRJRef, oda.Project, "prj_ref"},
+		{ofOBRef, oda.Project, "ob_ref"},
 	} {
 		id := s.refs[f.of]
 		if id == "" || f.of == ofSBDID && s.refs[ofSBDRef] != "" {
 			continue
 		}
-		r := Reference{Kind: f.kind, ID: id, Field: f.field}
-		if f.kind == SBDefinition {
+		r := oda.Reference{Kind: f.kind, ID: id, Field: f.field}
+		if f.kind == oda.SBDefinition {
 			r.Version = s.version
 		}
 		s.refer(r)
@@ -234,8 +235,8 @@ func (s *summarizer) fields() {
 }
 
 // refer adds a reference to the summary, within the bounds.
-func (s *summarizer) refer(r Reference) {
-	if len(s.summary.References) == maxReferences || len(r.ID) > maxName || s.kept.references+len(r.ID) > maxReferenceBytes {
+func (s *summarizer) refer(r oda.Reference) {
+	if len(s.summary.References) == oda.MaxReferences || len(r.ID) > oda.MaxName || s.kept.references+len(r.ID) > oda.MaxReferenceBytes {
 		return
 	}
 	s.summary.References = append(s.summary.References, r)
@@ -251,34 +252,35 @@ func (s *summarizer) targets() {
 			count++
 		}
 	}
-	s.summary.Targets = slices.Grow(s.summary.Targets, min(count, MaxTargets))
+	s.summary.Targets = slices.Grow(s.summary.Targets, min(count, oda.MaxTargets))
 	for i := range s.objects {
 		o := &s.objects[i]
 		if !o.hasRA || !o.hasDec {
 			continue
 		}
-		if len(s.summary.Targets) == MaxTargets {
+		if len(s.summary.Targets) == oda.MaxTargets {
 			return
 		}
 		name := o.label()
 		for p := s.Containers[int(s.root)+i].In; name == "" && p >= s.root; p = s.Containers[p].In {
 			name = s.objects[p-s.root].label()
 		}
-		s.summary.Targets = append(s.summary.Targets, Target{Name: words.Cut(name, maxName), RA: o.ra, Dec: o.dec})
+		s.summary.Targets = append(s.summary.Targets, oda.Target{Name: words.Cut(name, oda.MaxName), RA: o.ra, Dec: o.dec})
 	}
 }
 
 // wholeNumber returns the version that a document names, or 0 if it is not a
 // whole number from 1.
 func wholeNumber(kind rawjson.Kind, text string) int64 {
-	f, err := strconv.ParseFloat(text, 64)
-	if kind != rawjson.Number || err != nil || f < 1 || f != math.Trunc(f) {
+	if kind != rawjson.Number {
 		return 0
 	}
-	if f >= math.MaxInt64 {
-		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
-			return 0 // integer would return another number
-		}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return max(n, 0)
 	}
-	return integer([]byte(text))
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < 1 || f >= math.MaxInt64 || f != math.Trunc(f) {
+		return 0
+	}
+	return int64(f)
 }

@@ -1,4 +1,4 @@
-package oda_test
+package summary_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"oda"
 	"oda/internal/test/env"
 	"oda/internal/test/suite"
+	"oda/summary"
 )
 
 // summaryOf returns the summary of a document as received. It checks that the
@@ -21,8 +22,8 @@ func summaryOf(t *testing.T, kind oda.Kind, text string) oda.Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := d.Extract()
-	again, err := oda.ExtractOf(kind, d.Body("the-identifier"))
+	x := summary.OfDocument(d)
+	again, err := summary.OfBody(kind, d.Body("the-identifier"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestFieldsOfAnotherTypeAreNotReferences(t *testing.T) {
 		oda.SBDefinition:   `{"prj_ref":["a"],"ob_ref":1.5}`,
 		oda.Project:        `{"obs_blocks":{"sbd_ids":["a"]},"obs_programmes":["x",[{"sbd_ids":["b"]}],{"sbd_ids":"c"},{"sbd_ids":[["d"],{"e":"f"},7]}]}`,
 	} {
-		x, err := oda.ExtractOf(kind, oda.Body{Text: []byte(text)})
+		x, err := summary.OfBody(kind, oda.Body{Text: []byte(text)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestFieldsOfAnotherTypeAreNotReferences(t *testing.T) {
 	for version, want := range map[string]int64{
 		"3": 3, "3.0": 3, "3e0": 3, "0": 0, "-1": 0, "1.5": 0, `"3"`: 0, "null": 0, "1e400": 0, "9223372036854775807": 9223372036854775807, "9223372036854775808": 0, "1e19": 0,
 	} {
-		x, err := oda.ExtractOf(oda.SBInstance, oda.Body{Text: []byte(`{"sbd_ref":"a","sbd_version":` + version + `}`)})
+		x, err := summary.OfBody(oda.SBInstance, oda.Body{Text: []byte(`{"sbd_ref":"a","sbd_version":` + version + `}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,33 +118,34 @@ func TestFieldsOfAnotherTypeAreNotReferences(t *testing.T) {
 }
 
 func TestTargetsAreObjectsWithCoordinates(t *testing.T) {
+	target := func(name string, ra, dec float64) oda.Target { return oda.Target{Name: name, RA: ra, Dec: dec} }
 	for _, test := range []struct {
 		name, text string
 		want       []oda.Target
 	}{
-		{"sexagesimal texts", `{"targets":[{"target_id":"a","reference_coordinate":{"kind":"icrs","ra_str":"06:00:00","dec_str":"-30:30:00"}}]}`, []oda.Target{{"a", 90, -30.5}}},
-		{"numbers are degrees", `{"ra":6,"dec":-30.5}`, []oda.Target{{"", 6, -30.5}}},
-		{"decimal texts are degrees", `{"ra":"6.5","dec":"+30"}`, []oda.Target{{"", 6.5, 30}}},
-		{"blanks between", `{"ra":"6 30 00.0","dec":"- 30 30"}`, []oda.Target{{"", 97.5, -30.5}}},
-		{"blanks between and around", `{"ra":" 6 30 00.0 ","dec":"-30 30"}`, []oda.Target{{"", 97.5, -30.5}}},
-		{"a declination just south", `{"ra":"0:00:00","dec":"-00:30:00"}`, []oda.Target{{"", 0, -0.5}}},
-		{"a plus sign", `{"ra":"+1:00:00","dec":"+01:00:00"}`, []oda.Target{{"", 15, 1}}},
-		{"a unit that some tools write", `{"ra":"06:00:00 degrees","dec":"-30:30:00 degrees"}`, []oda.Target{{"", 90, -30.5}}},
-		{"one of each spelling", `{"ra":1.5,"dec_str":"1:30:00"}`, []oda.Target{{"", 1.5, 1.5}}},
-		{"ra before ra_str", `{"ra_str":"1:00:00","ra":2,"dec":"x","dec_str":"3"}`, []oda.Target{{"", 2, 3}}},
-		{"an exponent", `{"ra":1e2,"dec":"1e1"}`, []oda.Target{{"", 100, 10}}},
-		{"zero with a sign", `{"ra":-0.0,"dec":"-00:00:00"}`, []oda.Target{{"", 0, 0}}},
+		{"sexagesimal texts", `{"targets":[{"target_id":"a","reference_coordinate":{"kind":"icrs","ra_str":"06:00:00","dec_str":"-30:30:00"}}]}`, []oda.Target{target("a", 90, -30.5)}},
+		{"numbers are degrees", `{"ra":6,"dec":-30.5}`, []oda.Target{target("", 6, -30.5)}},
+		{"decimal texts are degrees", `{"ra":"6.5","dec":"+30"}`, []oda.Target{target("", 6.5, 30)}},
+		{"blanks between", `{"ra":"6 30 00.0","dec":"- 30 30"}`, []oda.Target{target("", 97.5, -30.5)}},
+		{"blanks between and around", `{"ra":" 6 30 00.0 ","dec":"-30 30"}`, []oda.Target{target("", 97.5, -30.5)}},
+		{"a declination just south", `{"ra":"0:00:00","dec":"-00:30:00"}`, []oda.Target{target("", 0, -0.5)}},
+		{"a plus sign", `{"ra":"+1:00:00","dec":"+01:00:00"}`, []oda.Target{target("", 15, 1)}},
+		{"a unit that some tools write", `{"ra":"06:00:00 degrees","dec":"-30:30:00 degrees"}`, []oda.Target{target("", 90, -30.5)}},
+		{"one of each spelling", `{"ra":1.5,"dec_str":"1:30:00"}`, []oda.Target{target("", 1.5, 1.5)}},
+		{"ra before ra_str", `{"ra_str":"1:00:00","ra":2,"dec":"x","dec_str":"3"}`, []oda.Target{target("", 2, 3)}},
+		{"an exponent", `{"ra":1e2,"dec":"1e1"}`, []oda.Target{target("", 100, 10)}},
+		{"zero with a sign", `{"ra":-0.0,"dec":"-00:00:00"}`, []oda.Target{target("", 0, 0)}},
 		{"without a declination", `{"ra":1,"x":{"dec":2}}`, nil},
 		{"in azimuth and elevation", `{"reference_coordinate":{"kind":"altaz","az":180.0,"el":60.0}}`, nil},
-		{"the whole circle", `[{"ra":360,"dec":1},{"ra":"24:00:00","dec":2}]`, []oda.Target{{"", 0, 1}, {"", 0, 2}}},
+		{"the whole circle", `[{"ra":360,"dec":1},{"ra":"24:00:00","dec":2}]`, []oda.Target{target("", 0, 1), target("", 0, 2)}},
 		{"out of range", `[{"ra":360.001,"dec":0},{"ra":-1,"dec":0},{"ra":0,"dec":90.1},{"ra":0,"dec":-91},{"ra":"24:00:01","dec":0},{"ra":"1:60:00","dec":0},{"ra":"1:00:60","dec":0}]`, nil},
 		{"not numbers", `[{"ra":"NaN","dec":0},{"ra":"Inf","dec":0},{"ra":"0x10","dec":0},{"ra":"1_0","dec":0},{"ra":"","dec":0},{"ra":"1:2:3:4","dec":0},{"ra":"1.5:00:00","dec":0},{"ra":"--1","dec":0},{"ra":"1e5:0","dec":0},{"ra":null,"dec":0},{"ra":[1],"dec":0},{"ra":true,"dec":0}]`, nil},
-		{"at the poles", `[{"ra":0,"dec":90},{"ra":"0","dec":"-90:00:00"}]`, []oda.Target{{"", 0, 90}, {"", 0, -90}}},
+		{"at the poles", `[{"ra":0,"dec":90},{"ra":"0","dec":"-90:00:00"}]`, []oda.Target{target("", 0, 90), target("", 0, -90)}},
 		{
 			"the nearest name", `{"name":"far","targets":[{"name":"near","c":{"ra":1,"dec":1}},{"name":"","target_id":"id","c":[{"ra":2,"dec":2}]},{"c":{"ra":3,"dec":3}}]}`,
-			[]oda.Target{{"near", 1, 1}, {"id", 2, 2}, {"far", 3, 3}},
+			[]oda.Target{target("near", 1, 1), target("id", 2, 2), target("far", 3, 3)},
 		},
-		{"a name behind the coordinates", `{"t":{"c":{"ra":1,"dec":1},"target_name":"behind","target_id":"id"}}`, []oda.Target{{"behind", 1, 1}}},
+		{"a name behind the coordinates", `{"t":{"c":{"ra":1,"dec":1},"target_name":"behind","target_id":"id"}}`, []oda.Target{target("behind", 1, 1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := test.text
@@ -251,7 +253,7 @@ func TestTheHashChangesOnlyWithTheSummary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d.Extract().Hash()
+		return summary.OfDocument(d).Hash()
 	}
 	const text = `{"sbd_ref":"a","sbd_version":1,"name":"b","x":{"name":"c","y":{"ra":1,"dec":2}}}`
 	for _, same := range []string{

@@ -1,51 +1,48 @@
-package oda
+package summary
 
 import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
+	"oda"
 	"oda/internal/rawjson"
 )
 
 // Extract holds what the scan of a document noted for its summary. The summary
-// itself is made only when it is needed. Most updates do not need it, because
-// the hash shows that it has not changed.
+// itself is made only when it is needed. It implements oda.Extract.
 type Extract struct {
-	kind Kind
+	kind oda.Kind
 	text []byte
 	rawjson.Notes
 	root int32 // the container of the document; -1 if nothing was noted
 	hash int64
 }
 
-// Extract returns what the scan noted for the document's summary.
-func (d *Document) Extract() *Extract {
-	at := d.nodes[d.root]
-	return newExtract(d.Kind, d.text, d.notes, at.Start, at.End)
+// OfDocument returns what the scan noted for the summary of a document.
+func OfDocument(d *oda.Document) *Extract {
+	text, notes, start, end := d.Noted()
+	return newExtract(d.Kind, text, notes, start, end)
 }
 
-// maxStoredDepth exceeds every bound on nesting under which a document can have
-// been stored.
-const maxStoredDepth = 1 << 20
-
-// ExtractOf returns the extract of a stored document. It has the same hash as
+// OfBody returns the extract of a stored document. It has the same hash as
 // the extract that was made when the document was stored.
-func ExtractOf(kind Kind, body Body) (*Extract, error) {
+func OfBody(kind oda.Kind, body oda.Body) (*Extract, error) {
 	var b bytes.Buffer
 	b.Grow(len(body.Text) + 256)
 	// No summary depends on the server's values or on the records.
-	if err := body.WriteTo(&b, Metadata{}, nil); err != nil {
+	if err := body.WriteTo(&b, oda.Metadata{}, nil); err != nil {
 		return nil, err
 	}
 	return extractOf(kind, b.Bytes())
 }
 
-func extractOf(kind Kind, text []byte) (*Extract, error) {
-	scan := rawjson.NewScanner(text, maxStoredDepth)
+func extractOf(kind oda.Kind, text []byte) (*Extract, error) {
+	scan := rawjson.NewScanner(text, oda.MaxStoredDepth)
 	scan.Watch(Watched)
 	start, end, err := scan.Skip()
 	if err != nil {
@@ -54,8 +51,8 @@ func extractOf(kind Kind, text []byte) (*Extract, error) {
 	return newExtract(kind, text, scan.Notes(), start, end), nil
 }
 
-// Summary returns the summary of this version.
-func (e *Entity) Summary() (*Summary, error) {
+// OfEntity returns the summary of a version.
+func OfEntity(e *oda.Entity) (*oda.Summary, error) {
 	text, err := e.WithoutRecords()
 	if err != nil {
 		return nil, err
@@ -67,8 +64,24 @@ func (e *Entity) Summary() (*Summary, error) {
 	return x.Summary(), nil
 }
 
+// Prepare checks an entry of the log by itself, and works out what search knows of a
+// version. An error says what is wrong with it. It is called once, before the entry is
+// loaded, and may be called for many entries at a time.
+func Prepare(e *oda.LogEntry) error {
+	document, err := e.Checked()
+	if err != nil || !e.Stored() {
+		return err
+	}
+	x, err := extractOf(e.Kind, document)
+	if err != nil {
+		return errors.New("its document is not valid JSON")
+	}
+	e.Entry = x.Entry(e.Ref)
+	return nil
+}
+
 // newExtract returns the extract of the document text[start:end].
-func newExtract(kind Kind, text []byte, notes rawjson.Notes, start, end int) *Extract {
+func newExtract(kind oda.Kind, text []byte, notes rawjson.Notes, start, end int) *Extract {
 	x := &Extract{kind: kind, text: text, Notes: notes, root: -1}
 	before := func(n rawjson.Note, at int) int { return cmp.Compare(int(n.Start), at) }
 	first, _ := slices.BinarySearchFunc(notes.Notes, start, before)
@@ -110,23 +123,15 @@ func (x *Extract) Telescope() string {
 
 // Summary makes the summary. It may be far larger than the document, so the
 // extract does not keep it.
-func (x *Extract) Summary() *Summary {
+func (x *Extract) Summary() *oda.Summary {
 	s := x.summarize()
 	return &s
 }
 
-// CatalogueEntry is what the catalogue has about a version, as engines store it.
-type CatalogueEntry struct {
-	Hash      int64
-	Telescope string // empty: none
-	Summary   []byte // packed
-	Terms     string // with a space before and after each
-}
-
 // Entry returns what the catalogue has about the document of an entity.
-func (x *Extract) Entry(ref Ref) *CatalogueEntry {
+func (x *Extract) Entry(ref oda.Ref) *oda.CatalogueEntry {
 	s := x.Summary()
-	return &CatalogueEntry{Hash: x.Hash(), Telescope: s.Telescope, Summary: s.Pack(), Terms: s.TermList(ref)}
+	return &oda.CatalogueEntry{Hash: x.Hash(), Telescope: s.Telescope, Summary: s.Pack(), Terms: s.TermList(ref)}
 }
 
 // digest hashes every value that the summary is made of, as it is written, and
@@ -165,17 +170,17 @@ func (x *Extract) counts(n *rawjson.Note) bool {
 	case ofTelescope:
 		return atTop
 	case ofSBDRef, ofSBDID, ofSBDVersion:
-		return atTop && (x.kind == SBInstance || x.kind == ExecutionBlock)
+		return atTop && (x.kind == oda.SBInstance || x.kind == oda.ExecutionBlock)
 	case ofEBRef:
-		return atTop && x.kind == SBInstance
+		return atTop && x.kind == oda.SBInstance
 	case ofSBIRef:
-		return atTop && x.kind == ExecutionBlock
+		return atTop && x.kind == oda.ExecutionBlock
 	case ofPRJRef, ofOBRef:
-		return atTop && x.kind == SBDefinition
+		return atTop && x.kind == oda.SBDefinition
 	case ofSBDIDs:
-		return x.kind == Project && x.group(n) != nil
+		return x.kind == oda.Project && x.group(n) != nil
 	case ofObsBlockID:
-		return x.kind == Project && n.Index < 0
+		return x.kind == oda.Project && n.Index < 0
 	case ofObsBlocks, ofObsProgrammes:
 		return false
 	}
