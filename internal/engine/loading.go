@@ -20,11 +20,11 @@ func DaysOf(e *oda.LogEntry) []oda.Day {
 	return days
 }
 
-// FreshBodies returns records that came with a version as they are written.
-func FreshBodies(came []oda.Body) []Fresh {
-	fresh := make([]Fresh, len(came))
+// ListBodies returns records that came with a version as they are written.
+func ListBodies(came []oda.Body) []Listed {
+	fresh := make([]Listed, len(came))
 	for i := range came {
-		fresh[i] = Fresh{came[i].Text, came[i].Digest}
+		fresh[i] = Listed{came[i].Text, came[i].Digest}
 	}
 	return fresh
 }

@@ -13,7 +13,7 @@ type Sharing []int64
 
 // Share compares the records of a list with the stored ones of the previous
 // version, by their digests. It uses each stored record once, the earliest first.
-func Share(list []Fresh, stored iter.Seq2[Numbered, error]) (Sharing, error) {
+func Share(list []Listed, stored iter.Seq2[Numbered, error]) (Sharing, error) {
 	known := make(map[oda.Digest][]int64)
 	for r, err := range stored {
 		if err != nil {
@@ -31,24 +31,24 @@ func Share(list []Fresh, stored iter.Seq2[Numbered, error]) (Sharing, error) {
 	return sharing, nil
 }
 
-// Fresh is a record of a list that may have to be stored.
-type Fresh struct {
+// Listed is a record of a list that may have to be stored.
+type Listed struct {
 	Text   []byte
 	Digest oda.Digest
 }
 
 // List returns the records of a list with their digests.
-func List(texts [][]byte) []Fresh {
-	list := make([]Fresh, len(texts))
+func List(texts [][]byte) []Listed {
+	list := make([]Listed, len(texts))
 	for i, text := range texts {
-		list[i] = Fresh{text, oda.DigestOf(text)}
+		list[i] = Listed{text, oda.DigestOf(text)}
 	}
 	return list
 }
 
-// Place returns the runs of a version with this list, and the records that must be
+// Number returns the runs of a version with this list, and the records that must be
 // written. They get the sequence numbers after last.
-func (s Sharing) Place(list []Fresh, last int64) (runs Runs, fresh []Fresh) {
+func (s Sharing) Number(list []Listed, last int64) (runs Runs, fresh []Listed) {
 	runs = Runs{}
 	for i, r := range list {
 		if s != nil && s[i] != 0 {
@@ -61,9 +61,9 @@ func (s Sharing) Place(list []Fresh, last int64) (runs Runs, fresh []Fresh) {
 	return runs, fresh
 }
 
-// FreshOf returns those elements of all that belong to records which must be
+// NewOf returns those elements of all that belong to records which must be
 // written. All has an element for each record of the list.
-func FreshOf[T any](s Sharing, all []T) []T {
+func NewOf[T any](s Sharing, all []T) []T {
 	if s == nil {
 		return all
 	}

@@ -22,7 +22,7 @@ func bytesOf(texts []string) [][]byte {
 }
 
 // listOf returns a list of records.
-func listOf(texts []string) []engine.Fresh { return engine.List(bytesOf(texts)) }
+func listOf(texts []string) []engine.Listed { return engine.List(bytesOf(texts)) }
 
 // share compares listed records with stored ones that are numbered from first.
 func share(t interface{ Fatalf(string, ...any) }, first int64, stored, listed []string) engine.Sharing {
@@ -100,18 +100,18 @@ func TestUnreadableRecordsDoNotCountAsNew(t *testing.T) {
 
 func TestNewRecordsAreNumberedAfterTheLast(t *testing.T) {
 	list := listOf([]string{"a", "new", "b", "newer"})
-	runs, fresh := engine.Sharing{1, 0, 2, 0}.Place(list, 7)
+	runs, fresh := engine.Sharing{1, 0, 2, 0}.Number(list, 7)
 	if want := (engine.Runs{{First: 1, Last: 1}, {First: 8, Last: 8}, {First: 2, Last: 2}, {First: 9, Last: 9}}); !slices.Equal(runs, want) {
 		t.Errorf("the runs are %v, want %v", runs, want)
 	}
 	if len(fresh) != 2 || string(fresh[0].Text) != "new" || string(fresh[1].Text) != "newer" {
 		t.Errorf("%v must be written", fresh)
 	}
-	runs, fresh = engine.Sharing(nil).Place(list, 7)
+	runs, fresh = engine.Sharing(nil).Number(list, 7)
 	if want := (engine.Runs{{First: 8, Last: 11}}); !slices.Equal(runs, want) || len(fresh) != 4 {
 		t.Errorf("if nothing is shared, the runs are %v and %d are written", runs, len(fresh))
 	}
-	if runs, _ := engine.Sharing(nil).Place(nil, 7); runs == nil {
+	if runs, _ := engine.Sharing(nil).Number(nil, 7); runs == nil {
 		t.Error("an empty list became no list")
 	}
 }

@@ -265,7 +265,7 @@ func (p *parser) entry(f *found, state *oda.LogState, records []engine.Numbered)
 		if err != nil {
 			return nil, nil, "", err
 		}
-		runs, fresh := sharing.Place(list, e.Before)
+		runs, fresh := sharing.Number(list, e.Before)
 		e.Runs, e.After = runs, e.Before+int64(len(fresh))
 		for _, r := range fresh {
 			e.Came = append(e.Came, oda.Body{Text: r.Text, Digest: r.Digest})

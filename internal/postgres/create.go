@@ -19,7 +19,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	if err := oda.CheckNewRecords(len(put.Records)); err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(alonePatience)
+	deadline := time.Now().Add(heldPatience)
 	stores := []*store{statement(&put, sharing{records: engine.List(put.Records)}, anyShard(), true)}
 	var err error
 	if key == nil {
@@ -30,7 +30,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 				return transact(ctx, conn, func(tx pgx.Tx) error { return createWithKey(ctx, tx, stores[0], *key, patience) })
 			})
 		}
-		err = s.insist(ctx, deadline, try(putPatience), try)
+		err = s.retryWhileHeld(ctx, deadline, try(putPatience), try)
 	}
 	switch {
 	case errors.Is(err, errKeyUsed):

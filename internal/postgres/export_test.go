@@ -30,8 +30,8 @@ func OpenWith(ctx context.Context, dsn string, log *slog.Logger, change func(*pg
 // Step is a schema step.
 type Step = step
 
-// Alone is how many stores run at once.
-const Alone = alone
+// StoresAtOnce is how many stores run at once.
+const StoresAtOnce = storesAtOnce
 
 // OpenNewer is Open by a program that has more schema steps. It calls tell with their
 // progress.
@@ -95,7 +95,7 @@ func (s *Store) AppendSince(ctx context.Context, since time.Time, adds []oda.App
 	}
 	g := gatherer{busy: make(map[string]bool)}
 	g.end(outcome{batch: batch, left: s.sendBatch(ctx, batch)})
-	for _, block := range g.apart {
+	for _, block := range g.leftover {
 		s.sendBlock(ctx, block)
 	}
 	receipts, errs := make([]oda.Receipt, len(adds)), make([]error, len(adds))

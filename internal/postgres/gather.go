@@ -21,13 +21,13 @@ import (
 // process never waits for itself at a head. A block that another session holds is
 // left out after a while, and waited for separately.
 const (
-	queueLength  = 512 // requests that wait to be gathered
-	batchRecords = 256
-	batchBytes   = 4 << 20
-	batches      = 4                    // transactions at once
-	slow         = 5 * time.Millisecond // until another one is sent
-	blocksAlone  = 4                    // blocks that are sent separately at once, mostly because they are held
-	batchTime    = 20 * time.Second
+	queueLength    = 512 // requests that wait to be gathered
+	batchRecords   = 256
+	batchBytes     = 4 << 20
+	batches        = 4                    // transactions at once
+	slow           = 5 * time.Millisecond // until another one is sent
+	blocksSeparate = 4                    // blocks that are sent separately at once, mostly because they are held
+	batchTime      = 20 * time.Second
 )
 
 // waiting is a request to record that is waiting for its answer. Its records are
@@ -40,7 +40,7 @@ type waiting struct {
 	sent     time.Time // for the first time
 	receipts []oda.Receipt
 	answer   error
-	settled  bool // the answer is final, whatever happens to the others, if a standby has it
+	final    bool // the answer is final, whatever happens to the others, if a standby has it
 	done     chan error
 }
 
@@ -74,23 +74,23 @@ type gatherer struct {
 	sendOne func(block []*waiting)
 	wake    chan struct{} // tells run to look again; has room for one
 
-	mu       sync.Mutex // guards what follows
-	closed   bool       // the queue is closed and empty
-	pending  []*waiting
-	apart    [][]*waiting    // blocks that are to be sent separately
-	busy     map[string]bool // blocks in a running transaction, or in apart
-	underWay int             // running transactions
-	alone    int             // blocks that are being sent separately
-	sent     time.Time       // when the last transaction was sent
-	answered int             // requests of the last transaction that ended
-	deaf     bool            // run does not read the queue now
+	mu         sync.Mutex // guards what follows
+	closed     bool       // the queue is closed and empty
+	pending    []*waiting
+	leftover   [][]*waiting    // blocks that are to be sent separately
+	busy       map[string]bool // blocks in a running transaction, or in leftover
+	underWay   int             // running transactions
+	separate   int             // blocks that are being sent separately
+	sent       time.Time       // when the last transaction was sent
+	answered   int             // requests of the last transaction that ended
+	notReading bool            // run does not read the queue now
 }
 
 // outcome is the result of a transaction.
 type outcome struct {
-	batch []*waiting
-	left  []*waiting // requests of the batch that are not yet stored
-	alone bool
+	batch    []*waiting
+	left     []*waiting // requests of the batch that are not yet stored
+	separate bool
 }
 
 // sendNow sends a request at once, on the goroutine of its caller, if there is
@@ -106,7 +106,7 @@ func (g *gatherer) sendNow(w *waiting) bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.end(outcome{batch: batch, left: left})
-		if g.deaf || g.closed || len(g.pending) > 0 || len(g.apart) > 0 {
+		if g.notReading || g.closed || len(g.pending) > 0 || len(g.leftover) > 0 {
 			select {
 			case g.wake <- struct{}{}:
 			default: // it is already told
@@ -134,15 +134,15 @@ func (g *gatherer) begin(w *waiting) bool {
 
 // run sends requests until the queue is closed and everything is answered.
 func (g *gatherer) run() {
-	ended := make(chan outcome, batches+blocksAlone)
+	ended := make(chan outcome, batches+blocksSeparate)
 	patience := time.NewTimer(slow)
 	defer patience.Stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for !g.closed || len(g.pending) > 0 || len(g.apart) > 0 || g.underWay+g.alone > 0 {
+	for !g.closed || len(g.pending) > 0 || len(g.leftover) > 0 || g.underWay+g.separate > 0 {
 		// If no transaction may be sent now, a request need not wake this goroutine.
 		var incoming <-chan *waiting
-		if g.deaf = !g.ready() || g.closed; !g.deaf {
+		if g.notReading = !g.ready() || g.closed; !g.notReading {
 			incoming = g.queue
 		}
 		g.mu.Unlock()
@@ -158,7 +158,7 @@ func (g *gatherer) run() {
 		case <-g.wake:
 			g.mu.Lock()
 		}
-		g.sendApart(ended)
+		g.sendLeftover(ended)
 		if !g.ready() {
 			if g.underWay < batches {
 				patience.Reset(slow - time.Since(g.sent)) // sendNow does not set it
@@ -177,15 +177,15 @@ func (g *gatherer) run() {
 	}
 }
 
-// sendApart sends blocks separately, as many as may be sent.
-func (g *gatherer) sendApart(ended chan<- outcome) {
-	for len(g.apart) > 0 && g.alone < blocksAlone {
-		block := g.apart[0]
-		g.apart = g.apart[1:]
-		g.alone++
+// sendLeftover sends blocks separately, as many as may be sent.
+func (g *gatherer) sendLeftover(ended chan<- outcome) {
+	for len(g.leftover) > 0 && g.separate < blocksSeparate {
+		block := g.leftover[0]
+		g.leftover = g.leftover[1:]
+		g.separate++
 		go func() {
 			g.sendOne(block)
-			ended <- outcome{batch: block, alone: true}
+			ended <- outcome{batch: block, separate: true}
 		}()
 	}
 }
@@ -193,8 +193,8 @@ func (g *gatherer) sendApart(ended chan<- outcome) {
 // end notes the result of a transaction. Blocks that must be sent separately stay
 // busy, so that no other transaction waits for them.
 func (g *gatherer) end(one outcome) {
-	if one.alone {
-		g.alone--
+	if one.separate {
+		g.separate--
 	} else {
 		g.underWay--
 		g.answered = len(one.batch)
@@ -208,7 +208,7 @@ func (g *gatherer) end(one outcome) {
 		blocks[w.Block] = append(blocks[w.Block], w)
 	}
 	for _, block := range blocks {
-		g.apart = append(g.apart, block)
+		g.leftover = append(g.leftover, block)
 	}
 }
 
@@ -277,7 +277,7 @@ func (g *gatherer) take() []*waiting {
 func (s *Store) sendBatch(ctx context.Context, batch []*waiting) (left []*waiting) {
 	err := s.appendTogether(ctx, batch, togetherPatience)
 	if isHeld(err) {
-		batch, left = s.separate(ctx, batch)
+		batch, left = s.splitHeld(ctx, batch)
 		err = s.appendTogether(ctx, batch, togetherPatience)
 	}
 	if isHeld(err) || rolledBack(err) != nil && len(batch) > 1 {
@@ -310,7 +310,7 @@ func (s *Store) appendPatiently(ctx context.Context, block []*waiting, late erro
 		if time.Since(block[0].sent) >= batchTime {
 			break
 		}
-		if err = s.appendTogether(ctx, block, alonePatience/2); !isHeld(err) {
+		if err = s.appendTogether(ctx, block, heldPatience/2); !isHeld(err) {
 			break
 		}
 	}
@@ -343,9 +343,9 @@ func (s *Store) appendTogether(ctx context.Context, batch []*waiting, patience t
 	return err
 }
 
-// separate separates requests whose block is free from those whose block is held.
+// splitHeld separates requests whose block is free from those whose block is held.
 // If it cannot find out, all count as held.
-func (s *Store) separate(ctx context.Context, batch []*waiting) (free, held []*waiting) {
+func (s *Store) splitHeld(ctx context.Context, batch []*waiting) (free, held []*waiting) {
 	refs := make([]oda.Ref, len(batch))
 	for i, w := range batch {
 		refs[i] = oda.Ref{Kind: oda.ExecutionBlock, ID: w.Block}
@@ -364,7 +364,7 @@ func (s *Store) separate(ctx context.Context, batch []*waiting) (free, held []*w
 // answer answers requests.
 func (s *Store) answer(batch []*waiting, err error) {
 	for _, w := range batch {
-		if err != nil && (!w.settled || errors.Is(err, errUnconfirmed)) {
+		if err != nil && (!w.final || errors.Is(err, errUnconfirmed)) {
 			// The context of the batch does not matter: its time-out is not the caller's.
 			w.answer = s.writeError(context.Background(), err)
 		}

@@ -22,8 +22,8 @@ import (
 const (
 	tablePatience    = 2 * time.Second        // for a table that is locked
 	togetherPatience = time.Second            // of a transaction with records of several blocks
-	alonePatience    = 8 * time.Second        // for a head that is held, in several transactions: one may take twice its share, which must be less than answerTime
-	putPatience      = 500 * time.Millisecond // of the first try of a store; it doubles with each try, up to alonePatience in all
+	heldPatience     = 8 * time.Second        // for a head that is held, in several transactions: one may take twice its share, which must be less than answerTime
+	putPatience      = 500 * time.Millisecond // of the first try of a store; it doubles with each try, up to heldPatience in all
 )
 
 // heldShare limits the connections that stores may take while they wait for a held
@@ -66,12 +66,12 @@ func patiently(ctx context.Context, conn *pgx.Conn, patience time.Duration, sql 
 	return err
 }
 
-// insist continues a store whose first try met a head that another session holds.
+// retryWhileHeld continues a store whose first try met a head that another session holds.
 // Each further try waits longer and needs one of a few places, so that others find
 // connections. Stores take turns at these places. So a head that becomes free is
 // noticed, even if others are held for long.
-func (s *Store) insist(ctx context.Context, deadline time.Time, err error, try func(patience time.Duration) error) error {
-	for patience := 2 * putPatience; isHeld(err); patience = min(2*patience, alonePatience) {
+func (s *Store) retryWhileHeld(ctx context.Context, deadline time.Time, err error, try func(patience time.Duration) error) error {
+	for patience := 2 * putPatience; isHeld(err); patience = min(2*patience, heldPatience) {
 		left := time.Until(deadline)
 		if left <= 0 && patience > 2*putPatience {
 			return err

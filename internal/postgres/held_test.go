@@ -122,7 +122,7 @@ func TestHeldBlocksDoNotDelayOthers(t *testing.T) {
 func TestAHeldEntityDoesNotFailOtherUpdates(t *testing.T) {
 	t.Parallel()
 	s, watch, dsn := fresh(t)
-	const running, together = postgres.Alone, 6 // those that run at once, and some that wait for them
+	const running, together = postgres.StoresAtOnce, 6 // those that run at once, and some that wait for them
 	var stored [running + together]oda.Metadata
 	for i := range stored {
 		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata

@@ -36,7 +36,7 @@ func TestUpdatesThatMayBeStoredAreNotTriedAgain(t *testing.T) {
 	dsn := env.Postgres(t)
 	proxy := env.NewProxy(t, address(t, dsn))
 	s, watch := open(t, proxy.DSN(dsn)), connect(t, dsn)
-	const held, free = postgres.Alone, 4 // as many as run at once, and some that wait for them
+	const held, free = postgres.StoresAtOnce, 4 // as many as run at once, and some that wait for them
 	var stored [held + free]oda.Metadata
 	for i := range stored {
 		stored[i] = mustPut(t, s, write(t, sbd(fmt.Sprint("s", i)), `{}`)).Metadata

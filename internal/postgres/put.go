@@ -72,9 +72,9 @@ func (s *Store) checkKept(ctx context.Context, puts []oda.Put) error {
 // nil for the first try.
 func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata) ([]*oda.Entity, error) {
 	stores := make([]*store, len(puts))
-	alone := len(puts) == 1 && !puts[0].KeepRecords // one statement does it
+	single := len(puts) == 1 && !puts[0].KeepRecords // one statement does it
 	shard := notCounted
-	if alone {
+	if single {
 		shard = anyShard()
 	}
 	based, shared := make([]sharing, len(puts)), make([]engine.Sharing, len(puts))
@@ -94,17 +94,17 @@ func (s *Store) put(ctx context.Context, puts []oda.Put, before []*oda.Metadata)
 			return nil, errRefused
 		}
 	}
-	if err := s.carryOut(ctx, stores, alone); err != nil {
+	if err := s.carryOut(ctx, stores, single); err != nil {
 		return nil, err
 	}
 	return answers(stores), nil
 }
 
 // carryOut runs a single statement, or several in a transaction.
-func (s *Store) carryOut(ctx context.Context, stores []*store, alone bool) error {
-	deadline := time.Now().Add(alonePatience)
+func (s *Store) carryOut(ctx context.Context, stores []*store, single bool) error {
+	deadline := time.Now().Add(heldPatience)
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, writeTime(stores)+alonePatience) // for all tries
+	ctx, cancel := context.WithTimeout(ctx, writeTime(stores)+heldPatience) // for all tries
 	defer cancel()
 	if len(stores) == 1 {
 		end, err := s.turns.take(ctx, stores[0].put.Ref, deadline)
@@ -113,7 +113,7 @@ func (s *Store) carryOut(ctx context.Context, stores []*store, alone bool) error
 		}
 		defer end()
 	}
-	if alone {
+	if single {
 		return s.storeOne(ctx, stores[0], deadline)
 	}
 	try := func(patience time.Duration) error {
@@ -126,7 +126,7 @@ func (s *Store) carryOut(ctx context.Context, stores []*store, alone bool) error
 			})
 		})
 	}
-	return s.insist(ctx, deadline, try(putPatience), try)
+	return s.retryWhileHeld(ctx, deadline, try(putPatience), try)
 }
 
 // putAll runs the statements of several entities in one transaction.

@@ -96,7 +96,7 @@ const (
 
 // updateOnly stores the next version of an entity that brings no new records and
 // whose summary stays the same. It does what storeAny would do in that case, but
-// PostgreSQL has half as many tables and indexes to open for it. updateTogether is
+// PostgreSQL has half as many tables and indexes to open for it. updateSeveral is
 // updateOnly for several entities of one kind, which are the rows of p; all
 // parameters except the kind are arrays. It looks each head up before it joins it by its
 // place, and its limit says that there are few. Otherwise PostgreSQL may read all heads of
@@ -115,7 +115,7 @@ const (
 		WHERE ($17::text[] IS NULL OR h.telescope IS NULL AND h.kind = 4 OR h.telescope = ANY ($17)) AND` +
 		updateMatches + updateBody + "$14" + updateSeal + `
 	SELECT version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, NULL::bigint[] FROM head`
-	updateTogether = updateHeads + `(SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
+	updateSeveral = updateHeads + `(SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
 			$10::boolean[], $11::bigint[], $12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::bytea[]) WITH ORDINALITY AS p (identifier, by, at,
 			version, created_by, created_on, last_modified_by, last_modified_on, compare, last_sequence, runs, slots, text, hash, digest, nth)
 			LIMIT cardinality($2::text[])) p
@@ -142,7 +142,7 @@ const (
 
 // newOnly stores the first version of an entity that comes without records, or
 // nothing if the entity exists. It does what storeAny would do in that case, but
-// is much shorter. newTogether is newOnly for several entities of one kind; all
+// is much shorter. newSeveral is newOnly for several entities of one kind; all
 // parameters except the kind and the shard are arrays. Everything is known
 // beforehand, so they only answer what was stored. The counts come after all heads,
 // as in count.
@@ -159,7 +159,7 @@ const (
 	body AS (` + newBody + `SELECT $1, $2, 1, $3, $4, 0, 0, CASE WHEN $6::boolean THEN '{}'::bigint[] END, $7::text::integer[], $8, $9, $10 FROM head)
 	SELECT nth FROM head`
 
-	newTogether = `WITH put AS (
+	newSeveral = `WITH put AS (
 		SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $6::boolean[], $7::text[], $8::bytea[], $9::bytea[], $10::bytea[],
 			$11::text[], $12::bigint[], $13::bytea[], $14::text[])
 			WITH ORDINALITY AS u (identifier, by, at, listed, slots, text, digest, seal, telescope, hash, summary, terms, nth)),
@@ -208,7 +208,7 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 	if p.Telescopes != nil {
 		telescopes = p.Telescopes.Names()
 	}
-	runs, texts, digests := shared.place(p)
+	runs, texts, digests := shared.number(p)
 	slots := encodeSlots(p.Body.Slots)
 	if update && !again && p.Condition == (oda.Condition{}) && len(texts) == 0 && !p.KeepRecords {
 		return &store{sql: updateOnly, put: p, args: []any{

@@ -163,7 +163,7 @@ func (s *Store) appendAll(ctx context.Context, conn *pgx.Conn, requests []*waiti
 // noteStored notes which requests are stored, whatever happens to the others.
 func noteStored(requests []*waiting) {
 	for _, w := range requests {
-		w.settled = w.settled || w.answer == nil
+		w.final = w.final || w.answer == nil
 	}
 }
 
@@ -172,7 +172,7 @@ func noteStored(requests []*waiting) {
 func (s *Store) appendFor(ctx context.Context, conn *pgx.Conn, telescopes []string, requests []*waiting, patience time.Duration) error {
 	var records []fresh
 	for _, w := range requests {
-		if w.settled {
+		if w.final {
 			continue
 		}
 		w.receipts = make([]oda.Receipt, len(w.Records))
@@ -192,7 +192,7 @@ func (s *Store) appendFor(ctx context.Context, conn *pgx.Conn, telescopes []stri
 			return err
 		}
 		if err == nil {
-			records = settle(records)
+			records = markFinal(records)
 		}
 	}
 	if len(records) == 0 {
@@ -443,12 +443,12 @@ func (b *batch) onDays() (last []*int32, all spans) {
 	return last, all
 }
 
-// settle marks the answers of stored records as final, whatever happens to the rest.
+// markFinal marks the answers of stored records as final, whatever happens to the rest.
 // It returns the rest.
-func settle(records []fresh) (rest []fresh) {
+func markFinal(records []fresh) (rest []fresh) {
 	for _, r := range records {
 		if r.answer == nil {
-			r.settled = true
+			r.final = true
 		} else {
 			rest = append(rest, r)
 		}
@@ -485,13 +485,13 @@ func find(ctx context.Context, conn *pgx.Conn, telescopes []string, records []fr
 		return nil, err
 	}
 	for _, r := range records {
-		r.settled = true
+		r.final = true
 	}
 	var left []fresh
 	for i, r := range records {
 		if _, wrong := refused[r.waiting]; !known[i] && !wrong {
 			left = append(left, r)
-			r.settled, r.answer = false, missing(r.waiting)
+			r.final, r.answer = false, missing(r.waiting)
 		}
 	}
 	return left, nil

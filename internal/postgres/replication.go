@@ -113,7 +113,7 @@ const confirmLock = 0x6f646102
 func (s *Store) confirm(ctx context.Context) error {
 	const emit = "SELECT pg_logical_emit_message(true, 'oda', '')::text FROM pg_advisory_xact_lock($1)"
 	return s.writeUnnumbered(ctx, answerTime, func(ctx context.Context, conn *pgxpool.Conn) error {
-		return patiently(ctx, conn.Conn(), alonePatience, emit, []any{int64(confirmLock)}, []any{new(string)}, func() error { return nil })
+		return patiently(ctx, conn.Conn(), heldPatience, emit, []any{int64(confirmLock)}, []any{new(string)}, func() error { return nil })
 	})
 }
 

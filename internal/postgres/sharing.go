@@ -11,8 +11,8 @@ import (
 // the block has that last sequence number.
 type sharing struct {
 	engine.Sharing
-	records      []engine.Fresh // that the version lists
-	lastSequence *int64         // nil: always valid
+	records      []engine.Listed // that the version lists
+	lastSequence *int64          // nil: always valid
 }
 
 // share compares the records of a put, if it lists any, with the stored ones. The
@@ -52,9 +52,9 @@ func (s *Store) share(ctx context.Context, p *oda.Put, fresh *engine.AtLeast) (s
 	return found, err
 }
 
-// place returns the runs of the new version, nil for no list, and the texts and
+// number returns the runs of the new version, nil for no list, and the texts and
 // digests of the records that must be written.
-func (s sharing) place(p *oda.Put) (runs []int64, texts, digests [][]byte) {
+func (s sharing) number(p *oda.Put) (runs []int64, texts, digests [][]byte) {
 	texts, digests = [][]byte{}, [][]byte{}
 	if !p.Listed {
 		return nil, texts, digests
@@ -63,7 +63,7 @@ func (s sharing) place(p *oda.Put) (runs []int64, texts, digests [][]byte) {
 	if s.lastSequence != nil {
 		last = *s.lastSequence
 	}
-	list, fresh := s.Place(s.records, last)
+	list, fresh := s.Number(s.records, last)
 	for i := range fresh {
 		texts, digests = append(texts, fresh[i].Text), append(digests, fresh[i].Digest[:])
 	}

@@ -19,7 +19,7 @@ import (
 // database one commit. Three at once, of up to 32, store 3 to 12 % more than
 // four, and these a tenth more than eight of up to 16.
 const (
-	alone         = 3       // transactions at once
+	storesAtOnce  = 3       // transactions at once
 	togetherMost  = 32      // stores in one of them
 	togetherBytes = 1 << 20 // of their texts, and less than as much of the last one
 	storesWaiting = 512     // if more have to wait, the archive is overloaded
@@ -32,11 +32,11 @@ type together struct {
 
 	mu      sync.Mutex // guards what follows
 	running int
-	waiting []*sharer
+	waiting []*waitingStore
 }
 
-// sharer is the store of one entity that is waiting for its answer.
-type sharer struct {
+// waitingStore is the store of one entity that is waiting for its answer.
+type waitingStore struct {
 	*store
 	ctx  context.Context
 	done chan error
@@ -44,11 +44,11 @@ type sharer struct {
 
 // enter reports whether the store may run now. If not, it is added to those that
 // wait, or the error says that there are too many.
-func (t *together) enter(one *sharer) (now bool, err error) {
+func (t *together) enter(one *waitingStore) (now bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.running < alone:
+	case t.running < storesAtOnce:
 		t.running++
 		return true, nil
 	case len(t.waiting) == storesWaiting:
@@ -61,12 +61,12 @@ func (t *together) enter(one *sharer) (now bool, err error) {
 // leave ends a transaction and returns the stores that take its place: waiting ones
 // of one kind and with one statement, the oldest first, without those whose callers
 // have gone.
-func (t *together) leave() []*sharer {
+func (t *together) leave() []*waitingStore {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var batch []*sharer
+	var batch []*waitingStore
 	size := 0
-	t.waiting = slices.DeleteFunc(t.waiting, func(one *sharer) bool {
+	t.waiting = slices.DeleteFunc(t.waiting, func(one *waitingStore) bool {
 		if err := one.ctx.Err(); err != nil {
 			one.done <- err
 			return true
@@ -86,7 +86,7 @@ func (t *together) leave() []*sharer {
 
 // joins reports whether the store can share a statement with another. A long text comes
 // alone, so that PostgreSQL has room for those of a statement in memory.
-func (one *sharer) joins(other *sharer) bool {
+func (one *waitingStore) joins(other *waitingStore) bool {
 	return one.put.Kind == other.put.Kind && one.sql == other.sql && (one.put.Telescopes == nil) == (other.put.Telescopes == nil) &&
 		len(one.put.Body.Text) < togetherBytes
 }
@@ -94,7 +94,7 @@ func (one *sharer) joins(other *sharer) bool {
 // store stores one entity, now or together with others. It does not wait long for a
 // head that another session holds.
 func (t *together) store(ctx context.Context, st *store) error {
-	one := &sharer{ctx: ctx, store: st, done: make(chan error, 1)}
+	one := &waitingStore{ctx: ctx, store: st, done: make(chan error, 1)}
 	now, err := t.enter(one)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (t *together) passOn() {
 }
 
 // runAll runs a batch, and then those that have to wait meanwhile, until none waits.
-func (t *together) runAll(batch []*sharer) {
+func (t *together) runAll(batch []*waitingStore) {
 	for ; batch != nil; batch = t.leave() {
 		t.runBatch(context.Background(), batch)
 	}
@@ -129,7 +129,7 @@ func (t *together) runAll(batch []*sharer) {
 // runBatch runs the stores in one transaction. If that is rolled back, each gets a
 // transaction of its own, except those whose head is held: their callers wait for
 // it alone. A head that does not exist yet may be held too, so it counts as held.
-func (t *together) runBatch(ctx context.Context, batch []*sharer) {
+func (t *together) runBatch(ctx context.Context, batch []*waitingStore) {
 	stores, refs := make([]*store, len(batch)), make([]oda.Ref, len(batch))
 	for i, one := range batch {
 		stores[i], refs[i] = one.store, one.put.Ref
@@ -190,7 +190,7 @@ func (s *Store) storeOne(ctx context.Context, st *store, deadline time.Time) err
 	default:
 		err = try(putPatience)
 	}
-	return s.insist(ctx, deadline, err, try)
+	return s.retryWhileHeld(ctx, deadline, err, try)
 }
 
 // createTogether is storeTogether for new entities of one kind, in one statement.
@@ -206,7 +206,7 @@ func (s *Store) createTogether(ctx context.Context, stores []*store, patience ti
 		column[*string](ordered, 10), column[int64](ordered, 11), column[[]byte](ordered, 12), column[string](ordered, 13),
 	}
 	var nth int
-	return s.storeAll(ctx, ordered, patience, newTogether, args, []any{&nth}, func() (*store, oda.Metadata) {
+	return s.storeAll(ctx, ordered, patience, newSeveral, args, []any{&nth}, func() (*store, oda.Metadata) {
 		return ordered[nth], ordered[nth].put.First()
 	})
 }
@@ -227,7 +227,7 @@ func (s *Store) updateTogether(ctx context.Context, stores []*store, patience ti
 	var nth int
 	var m oda.Metadata
 	row := []any{&nth, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn}
-	return s.storeAll(ctx, ordered, patience, updateTogether, args, row, func() (*store, oda.Metadata) { return ordered[nth], m })
+	return s.storeAll(ctx, ordered, patience, updateSeveral, args, row, func() (*store, oda.Metadata) { return ordered[nth], m })
 }
 
 // storeAll runs one statement for several stores. It scans a row for each that does

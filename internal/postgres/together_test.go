@@ -21,7 +21,7 @@ import (
 func TestUpdatesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
 	s, watch, dsn := fresh(t)
-	const running, held, free = postgres.Alone, 32, 40 // as many as run at once, and more
+	const running, held, free = postgres.StoresAtOnce, 32, 40 // as many as run at once, and more
 	stored := map[string]oda.Metadata{}
 	for i := range held + free {
 		id := fmt.Sprintf("held-%02d", i)
@@ -163,7 +163,7 @@ func TestNewEntitiesThatHaveToWaitGoTogether(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
 	s, watch, holder := open(t, dsn), connect(t, dsn), connect(t, dsn)
-	const running, waiting = postgres.Alone, 48 // as many as run at once, and more
+	const running, waiting = postgres.StoresAtOnce, 48 // as many as run at once, and more
 	mustPut(t, s, write(t, sbd("new-13"), `{"name":"is there"}`))
 	do(t, watch, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`,
 		`CREATE TRIGGER refuse BEFORE INSERT ON versions FOR EACH ROW WHEN (NEW.identifier = 'new-27') EXECUTE FUNCTION refuse()`)

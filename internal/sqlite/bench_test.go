@@ -41,7 +41,7 @@ func BenchmarkGetFromFile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.cache.leave(refs)
-		s.cache.settle(refs)
+		s.cache.readmit(refs)
 		if _, err := s.Get(ctx, refs[0]); err != nil {
 			b.Fatal(err)
 		}

@@ -184,8 +184,8 @@ func (c *cache) leave(refs []oda.Ref) {
 	}
 }
 
-// settle admits the entities again, whether or not the commit succeeded.
-func (c *cache) settle(refs []oda.Ref) {
+// readmit admits the entities again, whether or not the commit succeeded.
+func (c *cache) readmit(refs []oda.Ref) {
 	for _, ref := range refs {
 		s := c.shard(cacheKey{Ref: ref})
 		s.mu.Lock()

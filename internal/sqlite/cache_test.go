@@ -28,7 +28,7 @@ func TestAReaderFromBeforeAChangeMayNotFillTheCache(t *testing.T) {
 		"looked before the change": func(c *cache) ticket {
 			_, early := c.get(refs[0])
 			c.leave(refs)
-			c.settle(refs)
+			c.readmit(refs)
 			return early
 		},
 		"looked before the change, fills during it": func(c *cache) ticket {
@@ -39,15 +39,15 @@ func TestAReaderFromBeforeAChangeMayNotFillTheCache(t *testing.T) {
 		"looked during the change": func(c *cache) ticket {
 			c.leave(refs)
 			_, during := c.get(refs[0])
-			c.settle(refs)
+			c.readmit(refs)
 			return during
 		},
 		"looked between two changes that overlap": func(c *cache) ticket {
 			c.leave(refs)
 			c.leave(refs)
-			c.settle(refs)
+			c.readmit(refs)
 			_, during := c.get(refs[0])
-			c.settle(refs)
+			c.readmit(refs)
 			return during
 		},
 	} {
@@ -59,7 +59,7 @@ func TestAReaderFromBeforeAChangeMayNotFillTheCache(t *testing.T) {
 	}
 	c := newCache(1 << 20)
 	c.leave(refs)
-	c.settle(refs)
+	c.readmit(refs)
 	_, after := c.get(refs[0])
 	c.put(rendered(t, "b", 10), after)
 	if e, _ := c.get(refs[0]); e == nil {

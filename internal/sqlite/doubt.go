@@ -17,9 +17,9 @@ type doubt struct {
 	changed []oda.Ref // by the transaction
 }
 
-// settle ends the doubt, if there is one. After that, the commit that failed is
+// endDoubt ends the doubt, if there is one. After that, the commit that failed is
 // certainly not stored.
-func (s *Store) settle() error {
+func (s *Store) endDoubt() error {
 	if s.doubt.Load() == nil {
 		return nil
 	}

@@ -73,8 +73,8 @@ func (s *Store) Look(ctx context.Context, refs []oda.Ref) ([]*oda.Found, error) 
 // finds have another identifier.
 const readForOne = 10
 
-// errEnough ends a question that has too many answers.
-var errEnough = errors.New("there is more than was asked for")
+// errTooMany ends a question that has too many answers.
+var errTooMany = errors.New("there is more than was asked for")
 
 // Candidates implements oda.Engine. It looks at what is not yet in the index first.
 // So an entity that is moved into the index meanwhile is found twice, but never
@@ -97,7 +97,7 @@ func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Pl
 				return nil
 			}
 			if len(places) == most {
-				return errEnough
+				return errTooMany
 			}
 			seen[entity] = true
 			places = append(places, oda.Place{ID: stmt.ColumnText(1), At: oda.Instant(stmt.ColumnInt64(2))})
@@ -120,7 +120,7 @@ func (s *Store) Candidates(ctx context.Context, q oda.Question) (places []oda.Pl
 			// The limit is higher because some may be found again.
 			return c.query(fmt.Sprintf(selectTerms, instant), read, matching(clauses), int64(most+1+len(seen)))
 		}()
-		if complete = err == nil; errors.Is(err, errEnough) {
+		if complete = err == nil; errors.Is(err, errTooMany) {
 			err = nil
 		}
 		return err

@@ -83,7 +83,7 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 		h.dirty = true
 	}
 	h.lastSequence = e.After
-	if err := t.insertList(h, m, e.Before+1, engine.FreshBodies(e.Came)); err != nil {
+	if err := t.insertList(h, m, e.Before+1, engine.ListBodies(e.Came)); err != nil {
 		return err
 	}
 	for i, day := range days {

@@ -184,12 +184,12 @@ func (t *txn) insertVersion(ref oda.Ref, h *head, m oda.Metadata, before int64, 
 // returns the runs of the version.
 func (t *txn) insertRecords(h *head, m oda.Metadata, l newRecords) (engine.Runs, error) {
 	first := h.lastSequence + 1
-	runs, fresh := l.shared.Place(l.records, h.lastSequence)
+	runs, fresh := l.shared.Number(l.records, h.lastSequence)
 	h.lastSequence += int64(len(fresh))
 	if err := t.insertList(h, m, first, fresh); err != nil {
 		return nil, err
 	}
-	for i, day := range engine.FreshOf(l.shared, l.days) {
+	for i, day := range engine.NewOf(l.shared, l.days) {
 		if err := t.note(h, first+int64(i), day.Or(m.LastModifiedOn)); err != nil {
 			return nil, err
 		}
@@ -201,13 +201,13 @@ func (t *txn) insertRecords(h *head, m oda.Metadata, l newRecords) (engine.Runs,
 // transaction: their digests, which ones are already stored, and the days of their
 // calls.
 type newRecords struct {
-	records []engine.Fresh
+	records []engine.Listed
 	shared  engine.Sharing
 	days    []oda.Day
 }
 
 // insertList writes records that came in a list. They are numbered from first.
-func (t *txn) insertList(h *head, m oda.Metadata, first int64, list []engine.Fresh) error {
+func (t *txn) insertList(h *head, m oda.Metadata, first int64, list []engine.Listed) error {
 	var args []any
 	for len(list) >= rowsAtOnce {
 		args = append(args[:0], t.position+1, h.entity, first, m.Version, m.LastModifiedBy, int64(m.LastModifiedOn))
@@ -313,7 +313,7 @@ func (t *txn) runs(ref oda.Ref, h *head) (engine.Runs, error) {
 // long block must not delay the writer. It is valid for the state that it was made
 // from. That is the state that the caller read, or else the write is refused anyway.
 type recordList struct {
-	records []engine.Fresh
+	records []engine.Listed
 	days    []oda.Day // of the calls of all records
 	sharing engine.Sharing
 	entity  int64

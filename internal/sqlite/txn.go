@@ -45,7 +45,7 @@ func (s *Store) begin() (*txn, error) {
 	if err := s.look(); err != nil {
 		return nil, err
 	}
-	if err := s.settle(); err != nil {
+	if err := s.endDoubt(); err != nil {
 		return nil, err
 	}
 	if err := s.writer.exec("BEGIN IMMEDIATE"); err != nil {
@@ -202,7 +202,7 @@ func (t *txn) commit() error {
 		return err
 	}
 	s.cache.leave(changed)
-	defer s.cache.settle(changed)
+	defer s.cache.readmit(changed)
 	if err := t.failed(s.committed()); err != nil {
 		// If there was no room, the log lacks the end of the transaction, so a crash
 		// cannot bring it back.

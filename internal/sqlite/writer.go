@@ -191,7 +191,7 @@ func (s *Store) commit(first *job, waiting <-chan *job, move bool) {
 		s.log.Error("a commit failed", "error", err, "requests", len(jobs))
 		s.refused(err)
 	}
-	uncertain := s.settle() != nil
+	uncertain := s.endDoubt() != nil
 	for _, j := range jobs {
 		switch {
 		case err == nil:
