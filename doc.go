@@ -27,8 +27,8 @@
 //     cursor.go is where its next page begins.
 //   - What engines know of searches, which are in package search: walk.go has the
 //     orders and the walk along an index, terms.go what the inverted index holds.
-//   - Summaries, which searches, package provenance and lists need: summary.go is what
-//     one holds, summarypacking.go the form in which engines store it. Package summary
+//   - Summaries, which searches, package provenance and lists need: found.go is what
+//     one holds, packing.go the form in which engines store it. Package summary
 //     makes them.
 //   - call.go reads a call from its record.
 //   - room.go bounds the memory of what is read, turns.go how much is done at once.
