@@ -7,15 +7,13 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 )
 
 func instant(t testing.TB, text string) oda.Instant {
 	t.Helper()
-	at, err := oda.ParseTime(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(oda.ParseTime(text))(t)
 	return oda.InstantOf(at)
 }
 

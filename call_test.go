@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"oda/internal/test/must"
 )
 
 // timeForm is the form of times that the API description gives.
@@ -11,10 +13,7 @@ var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ]([01]\d|2[0-3]):\d\d(:\
 
 func TestTheDayOfACall(t *testing.T) {
 	day := func(text string) Day {
-		at, err := time.Parse("2006-01-02", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(time.Parse("2006-01-02", text))(t)
 		return Day(at.Unix() / 86400)
 	}
 	for record, want := range map[string]Day{

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 func TestACursorCarriesItsQuery(t *testing.T) {
@@ -18,10 +19,7 @@ func TestACursorCarriesItsQuery(t *testing.T) {
 		"created_after=2026-01-01", "created_before=2026-02-01", "created_after=1969-01-01&created_before=2026-02-01", "created_after=1970-01-01",
 		"last_modified_after=2026-01-01&last_modified_before=2026-02-01",
 	} {
-		first, err := ask(t, oda.SBDefinition, raw+"&limit=2")
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(ask(t, oda.SBDefinition, raw+"&limit=2"))(t)
 		want := first
 		want.Start = &place
 		cursor := "cursor=" + first.Cursor(place)
@@ -45,10 +43,7 @@ func TestACursorCarriesItsQuery(t *testing.T) {
 			t.Errorf("%s without a limit: %+v, %v", raw, got, err)
 		}
 	}
-	q, err := ask(t, oda.Project, "created_after=2026-01-01T05:30:00%2B05:30")
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(ask(t, oda.Project, "created_after=2026-01-01T05:30:00%2B05:30"))(t)
 	if _, err := ask(t, oda.Project, "created_after=2026-01-01&cursor="+q.Cursor(place)); err != nil {
 		t.Errorf("the same instant in another spelling: %v", err)
 	}
@@ -57,10 +52,7 @@ func TestACursorCarriesItsQuery(t *testing.T) {
 func TestACursorWithAnotherQueryIsRefused(t *testing.T) {
 	place := oda.Place{At: 1, ID: "x"}
 	cursor := func(raw string) string {
-		q, err := ask(t, oda.SBDefinition, raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(ask(t, oda.SBDefinition, raw))(t)
 		return "cursor=" + q.Cursor(place)
 	}
 	for _, test := range []struct{ made, sent string }{

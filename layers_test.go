@@ -76,7 +76,7 @@ var rooms = map[string][]string{
 	"oda/internal/test/load":      {"oda", "oda/client", "oda/internal/test/fault"},
 	"oda/internal/test/must":      {},
 	"oda/internal/test/proof":     {},
-	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/proof", "oda/night", "oda/provenance", "oda/search", "oda/summary"},
+	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/night", "oda/provenance", "oda/search", "oda/summary"},
 	"oda/internal/web":            {"oda", "oda/archive", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/night", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
 	"oda/night":                   {"oda"},

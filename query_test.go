@@ -9,15 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // ask parses a raw query, as it follows the question mark of a URL.
 func ask(t testing.TB, kind oda.Kind, raw string) (oda.Query, error) {
 	t.Helper()
-	params, err := url.ParseQuery(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	params := must.Get(url.ParseQuery(raw))(t)
 	return oda.ParseQuery(kind, params)
 }
 
@@ -87,10 +85,7 @@ func TestListQueries(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := ask(t, oda.Project, test.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(ask(t, oda.Project, test.raw))(t)
 			test.want.Kind = oda.Project
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)

@@ -6,14 +6,13 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"oda/internal/test/must"
 )
 
 func TestTimesAreReadAsCallersWriteThem(t *testing.T) {
 	at := func(s string) time.Time {
-		v, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(time.Parse(time.RFC3339Nano, s))(t)
 		return v
 	}
 	for text, want := range map[string]time.Time{
@@ -69,10 +68,7 @@ func TestInstantsAlwaysHaveSixFractionalDigits(t *testing.T) {
 		"2024-07-07T19:44:55.123456789Z": "2024-07-07T19:44:55.123456Z",
 		"1969-12-31T23:59:59.5Z":         "1969-12-31T23:59:59.500000Z",
 	} {
-		at, err := ParseTime(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(ParseTime(text))(t)
 		if got := InstantOf(at).String(); got != want {
 			t.Errorf("%s is written %s, want %s", text, got, want)
 		}

@@ -22,6 +22,7 @@ import (
 	"oda/client"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestChangesAreWaitedFor(t *testing.T) {
@@ -37,7 +38,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 		told <- page
 	}()
 	archive.AwaitFollowers(1)
-	must(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
+	must.Get(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
 	if page := <-told; page.Next != 1 || len(page.Changes) != 1 {
 		t.Errorf("the page is %+v", page)
 	}
@@ -95,10 +96,7 @@ func TestAFollowerComesBackAtOnceAfterALongStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := &quiet{}
-		c, err := client.New("http://archive", client.WithHTTPClient(&http.Client{Transport: q}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.New("http://archive", client.WithHTTPClient(&http.Client{Transport: q})))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		for _, err := range c.Follow(ctx, 7, oda.ChangeFilter{}) {
@@ -120,7 +118,7 @@ func TestAFollowerSurvivesTheArchive(t *testing.T) {
 	archive := env.Oda(t, "serve", "--db", database)
 	address := strings.TrimPrefix(strings.TrimSuffix(archive.URL, "/api/v1"), "http://")
 	c := dialing(t, archive.URL)
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	block := must.Get(c.CreateBlock(t.Context(), nil, ""))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 2)
@@ -160,7 +158,7 @@ func TestAFollowerSurvivesTheArchive(t *testing.T) {
 			}
 		}
 	}
-	record := func() { must(c.Record(t.Context(), block.ID, []byte(`{"request":"one"}`), ""))(t) }
+	record := func() { must.Get(c.Record(t.Context(), block.ID, []byte(`{"request":"one"}`), ""))(t) }
 	// What came before a follower was there is not new to it, so it must be there.
 	archive.AwaitLog(`"path":"/api/v1/changes"`)
 	record()
@@ -188,7 +186,7 @@ func TestAFollowerComesBackLater(t *testing.T) {
 	archive := env.Start(t, func(cfg *app.Config) { cfg.MaxFollowers = 1 })
 	busy := archive.Events("/changes?after=now")
 	c := dialing(t, archive.URL())
-	must(c.CreateBlock(t.Context(), nil, ""))(t)
+	must.Get(c.CreateBlock(t.Context(), nil, ""))(t)
 	started := time.Now()
 	time.AfterFunc(100*time.Millisecond, busy.Close)
 	for change, err := range c.Follow(t.Context(), 0, oda.ChangeFilter{}) {
@@ -201,13 +199,13 @@ func TestAFollowerComesBackLater(t *testing.T) {
 		t.Errorf("the follower was back after %v, though it was asked to stay away for a second", took)
 	}
 
-	origin := must(url.Parse(archive.Origin()))(t)
+	origin := must.Get(url.Parse(archive.Origin()))(t)
 	faults := front(t, httputil.NewSingleHostReverseProxy(origin), reset, env.Answering(502, `away`), func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "id: 1\nevent: change\ndata: {\"position\":1,") // cut off
 	})
 	var log strings.Builder
-	told := must(client.New(faults.URL, client.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+	told := must.Get(client.New(faults.URL, client.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
 	for change, err := range told.Follow(t.Context(), 0, oda.ChangeFilter{}) {
 		if err != nil || change.Position != 1 {
 			t.Errorf("the first change is %+v, %v", change, err)

@@ -17,6 +17,7 @@ import (
 	"oda/client"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/search"
 )
 
@@ -29,22 +30,8 @@ func start(t *testing.T, options ...client.Option) *client.Client {
 
 func connect(t *testing.T, archive *env.Archive, options ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.New(archive.URL(), append([]client.Option{client.WithHTTPClient(archive.Client())}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(archive.URL(), append([]client.Option{client.WithHTTPClient(archive.Client())}, options...)...))(t)
 	return c
-}
-
-// must returns a result, and fails the test if there is an error.
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
 }
 
 func TestAnAddressIsUnderstoodAsPeopleWriteIt(t *testing.T) {
@@ -97,11 +84,11 @@ func TestTheUserOfTheClientIsTheActingUser(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	ada := connect(t, archive, client.WithUser("Ada Žižek"))
-	d := must(ada.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
+	d := must.Get(ada.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
 	if d.Metadata.CreatedBy != "Ada Žižek" {
 		t.Errorf("the project was created by %q", d.Metadata.CreatedBy)
 	}
-	d = must(connect(t, archive).Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
+	d = must.Get(connect(t, archive).Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
 	if d.Metadata.CreatedBy != oda.DefaultUser {
 		t.Errorf("without a user the project was created by %q", d.Metadata.CreatedBy)
 	}
@@ -114,8 +101,8 @@ func TestTheClientWorksBelowABasePath(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t, func(c *app.Config) { c.BasePath = "/namespace/oda" })
 	c := connect(t, archive)
-	must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{}`)))(t)
-	must(c.Store(t.Context(), oda.SBDefinition, "sbd-2", []byte(`{}`)))(t)
+	must.Get(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{}`)))(t)
+	must.Get(c.Store(t.Context(), oda.SBDefinition, "sbd-2", []byte(`{}`)))(t)
 	query := everything(oda.SBDefinition)
 	query.Limit = 1
 	if got := collect(t, c.List(t.Context(), query)); len(got) != 2 {
@@ -133,9 +120,7 @@ func TestReadyReportsTheCurrentState(t *testing.T) {
 	if err := c.Ready(t.Context()); err != nil {
 		t.Errorf("a running archive: %v", err)
 	}
-	if err := archive.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, archive.Stop())
 	if err := c.Ready(t.Context()); err == nil {
 		t.Error("an archive that has stopped is ready")
 	}
@@ -162,30 +147,30 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	c := connect(t, archive, client.WithHTTPClient(&http.Client{Transport: noted}))
 	ctx := t.Context()
 	for _, kind := range oda.Kinds {
-		must(c.Create(ctx, kind, []byte(`{}`), ""))(t)
-		must(c.Store(ctx, kind, "x-1", []byte(`{}`)))(t)
-		must(c.Get(ctx, kind, "x-1"))(t)
-		must(c.Version(ctx, kind, "x-1", 1))(t)
-		must(c.Diff(ctx, kind, "x-1", 1, 1))(t)
+		must.Get(c.Create(ctx, kind, []byte(`{}`), ""))(t)
+		must.Get(c.Store(ctx, kind, "x-1", []byte(`{}`)))(t)
+		must.Get(c.Get(ctx, kind, "x-1"))(t)
+		must.Get(c.Version(ctx, kind, "x-1", 1))(t)
+		must.Get(c.Diff(ctx, kind, "x-1", 1, 1))(t)
 		collect(t, c.Versions(ctx, kind, "x-1"))
-		must(c.Provenance(ctx, kind, "x-1"))(t)
+		must.Get(c.Provenance(ctx, kind, "x-1"))(t)
 		collect(t, c.List(ctx, everything(kind)))
 		collect(t, c.SearchIDs(ctx, search.Search{Kind: kind}))
 	}
-	must(c.StoreSeveral(ctx, []byte(`{"prjs":[{"prj_id":"prj-1"}]}`)))(t)
-	block := must(c.CreateBlock(ctx, nil, ""))(t).ID
-	must(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
-	must(c.RecordPatch(ctx, block, []byte(`{"request":"b"}`), ""))(t)
-	must(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
+	must.Get(c.StoreSeveral(ctx, []byte(`{"prjs":[{"prj_id":"prj-1"}]}`)))(t)
+	block := must.Get(c.CreateBlock(ctx, nil, ""))(t).ID
+	must.Get(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
+	must.Get(c.RecordPatch(ctx, block, []byte(`{"request":"b"}`), ""))(t)
+	must.Get(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
 	collect(t, c.Records(ctx, block, 0))
-	must(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
-	must(c.Whoami(ctx))(t)
-	must(c.Changes(ctx, client.ChangesQuery{}))(t)
-	must(c.DescriptionYAML(ctx))(t)
+	must.Get(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
+	must.Get(c.Whoami(ctx))(t)
+	must.Get(c.Changes(ctx, client.ChangesQuery{}))(t)
+	must.Get(c.DescriptionYAML(ctx))(t)
 	if err := c.Export(ctx, oda.Scope{}, io.Discard); err != nil {
 		t.Error(err)
 	}
-	backup := must(c.Backup(ctx))(t)
+	backup := must.Get(c.Backup(ctx))(t)
 	if content, err := io.ReadAll(backup); err != nil || !strings.HasPrefix(string(content), "oda backup 2\n") || backup.Close() != nil {
 		t.Errorf("the backup is %.20q, %v", content, err)
 	}
@@ -210,9 +195,7 @@ func operations(t *testing.T, ctx context.Context, c *client.Client) []string {
 	var description struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(must(c.Description(ctx))(t), &description); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(must.Get(c.Description(ctx))(t), &description))
 	var list []string
 	for path, methods := range description.Paths {
 		for method := range methods {

@@ -7,6 +7,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/test/must"
 )
 
 // refused ends the test unless the error has this code and status.
@@ -23,7 +24,7 @@ func TestADocumentIsReturnedAsStored(t *testing.T) {
 	c := start(t, client.WithUser("ada"))
 	for _, kind := range oda.Kinds {
 		sent := `{ "name" : "M51", "frequency": 0.35e9, "METADATA": 5, "Metadata": {"version": "none"}, "` + strings.ToUpper(kind.IDField()) + `": 7}`
-		stored := must(c.Store(t.Context(), kind, "x-1", []byte(sent)))(t)
+		stored := must.Get(c.Store(t.Context(), kind, "x-1", []byte(sent)))(t)
 		if !bytes.Contains(stored.Body, []byte(`"frequency": 0.35e9, "METADATA": 5`)) {
 			t.Errorf("%s is stored as %s", kind, stored.Body)
 		}
@@ -31,7 +32,7 @@ func TestADocumentIsReturnedAsStored(t *testing.T) {
 			m.CreatedOn == 0 || m.CreatedOn != m.LastModifiedOn || stored.ETag != `"`+m.Tag()+`"` || stored.ID != "x-1" || stored.Kind != kind {
 			t.Errorf("%s: %+v", kind, stored)
 		}
-		equal(t, "the document read", must(c.Get(t.Context(), kind, "x-1"))(t), stored)
+		equal(t, "the document read", must.Get(c.Get(t.Context(), kind, "x-1"))(t), stored)
 	}
 }
 
@@ -39,12 +40,12 @@ func TestGetIfChangedReturnsNothingWithoutAChange(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	// Large enough that an answer would be compressed.
-	first := must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{"name":"`+strings.Repeat("M51 ", 5000)+`"}`)))(t)
+	first := must.Get(c.Store(t.Context(), oda.SBDefinition, "sbd-1", []byte(`{"name":"`+strings.Repeat("M51 ", 5000)+`"}`)))(t)
 	if d, err := c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-1", first.ETag); d != nil || err != nil {
 		t.Errorf("an unchanged document: %v, %v", d, err)
 	}
-	second := must(c.Store(t.Context(), oda.SBDefinition, "sbd-1", first.Body))(t)
-	equal(t, "the changed document", must(c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-1", first.ETag))(t), second)
+	second := must.Get(c.Store(t.Context(), oda.SBDefinition, "sbd-1", first.Body))(t)
+	equal(t, "the changed document", must.Get(c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-1", first.ETag))(t), second)
 	_, err := c.GetIfChanged(t.Context(), oda.SBDefinition, "sbd-2", first.ETag)
 	refused(t, err, oda.NotFound, 404)
 }
@@ -55,23 +56,23 @@ func TestACompressedAnswerIsTheSameDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := must(c.Store(t.Context(), oda.Project, "prj-1", []byte(`{"name":"`+strings.Repeat("M51 ", 5000)+`"}`)))(t)
+	stored := must.Get(c.Store(t.Context(), oda.Project, "prj-1", []byte(`{"name":"`+strings.Repeat("M51 ", 5000)+`"}`)))(t)
 	if stored.ETag != `"`+stored.Metadata.Tag()+`"` {
 		t.Errorf("the entity tag is %s", stored.ETag)
 	}
 	if d, err := c.GetIfChanged(t.Context(), oda.Project, "prj-1", stored.ETag); d != nil || err != nil {
 		t.Errorf("an unchanged document: %v, %v", d, err)
 	}
-	must(c.Store(t.Context(), oda.Project, "prj-1", stored.Body, client.IfMatch(stored.ETag)))(t)
+	must.Get(c.Store(t.Context(), oda.Project, "prj-1", stored.Body, client.IfMatch(stored.ETag)))(t)
 }
 
 func TestAKeyCreatesOneBlock(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	first := must(c.CreateBlock(t.Context(), nil, "key-1"))(t)
-	equal(t, "the same key", must(c.CreateBlock(t.Context(), nil, "key-1"))(t), first)
-	other := must(c.CreateBlock(t.Context(), []byte(`{"n":1}`), ""))(t)
-	if again := must(c.CreateBlock(t.Context(), []byte(`{"n":1}`), ""))(t); again.ID == other.ID || other.ID == first.ID {
+	first := must.Get(c.CreateBlock(t.Context(), nil, "key-1"))(t)
+	equal(t, "the same key", must.Get(c.CreateBlock(t.Context(), nil, "key-1"))(t), first)
+	other := must.Get(c.CreateBlock(t.Context(), []byte(`{"n":1}`), ""))(t)
+	if again := must.Get(c.CreateBlock(t.Context(), []byte(`{"n":1}`), ""))(t); again.ID == other.ID || other.ID == first.ID {
 		t.Errorf("without a key: %s and %s", other.ID, again.ID)
 	}
 }

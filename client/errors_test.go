@@ -18,6 +18,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/search"
 )
 
@@ -47,10 +48,7 @@ func TestAProblemBecomesAnErrorOfTheArchive(t *testing.T) {
 // A problem that the client does not know would look like a fault of the server.
 func TestTheClientKnowsEveryProblem(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/problems.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/problems.md"))(t)
 	codes := regexp.MustCompile("(?m)^`"+oda.CodePrefix+"([a-z-]+)`, status").FindAllStringSubmatch(string(text), -1)
 	if len(codes) < 20 {
 		t.Fatalf("docs/problems.md has %d problems", len(codes))
@@ -204,9 +202,9 @@ func TestTheSizeOfAnAnswerIsBounded(t *testing.T) {
 	c := connect(t, archive, client.WithMaxBody(1000))
 	_, err := c.Store(t.Context(), oda.Project, "prj-1", []byte(`{"name":"`+strings.Repeat("x", 1000)+`"}`))
 	refused(t, err, oda.BodyTooLarge, 200)
-	must(c.Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
+	must.Get(c.Store(t.Context(), oda.Project, "prj-2", []byte(`{}`)))(t)
 	unbounded := connect(t, archive, client.WithMaxBody(math.MaxInt64))
-	if d := must(unbounded.Get(t.Context(), oda.Project, "prj-1"))(t); len(d.Body) <= 1000 {
+	if d := must.Get(unbounded.Get(t.Context(), oda.Project, "prj-1"))(t); len(d.Body) <= 1000 {
 		t.Errorf("without a bound the answer has %d bytes", len(d.Body))
 	}
 }
@@ -224,8 +222,8 @@ func TestAWriteIsNotRedirected(t *testing.T) {
 	if !strings.Contains(err.Error(), "redirects to \""+archive.URL()) {
 		t.Errorf("the error does not say where to: %v", err)
 	}
-	must(connect(t, archive).Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
-	must(c.Get(t.Context(), oda.Project, "prj-1"))(t)
+	must.Get(connect(t, archive).Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
+	must.Get(c.Get(t.Context(), oda.Project, "prj-1"))(t)
 }
 
 func TestConnectionsAreReused(t *testing.T) {
@@ -239,12 +237,12 @@ func TestConnectionsAreReused(t *testing.T) {
 			fresh++
 		}
 	}})
-	must(c.Store(ctx, oda.Project, "prj-1", []byte(`{}`)))(t)
-	block := must(c.CreateBlock(ctx, nil, ""))(t).ID
+	must.Get(c.Store(ctx, oda.Project, "prj-1", []byte(`{}`)))(t)
+	block := must.Get(c.CreateBlock(ctx, nil, ""))(t).ID
 	for range 3 {
 		_, err := c.Get(ctx, oda.Project, "prj-none")
 		refused(t, err, oda.NotFound, 404)
-		must(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
+		must.Get(c.Record(ctx, block, []byte(`{"request":"a"}`), ""))(t)
 		collect(t, c.List(ctx, everything(oda.Project)))
 		collect(t, c.Records(ctx, block, 0))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // everything returns a query that all entities of a kind match.
@@ -49,7 +50,7 @@ func TestALongListIsCompleteInOneAnswerAndInPages(t *testing.T) {
 			want = append(want, id)
 			body = fmt.Appendf(body, `{"sbi_id":%q}`, id)
 		}
-		must(c.StoreSeveral(t.Context(), append(body, "]}"...)))(t)
+		must.Get(c.StoreSeveral(t.Context(), append(body, "]}"...)))(t)
 	}
 	slices.Sort(want)
 	for _, page := range []int{0, 7, 1000, 3000} {

@@ -8,6 +8,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/test/must"
 )
 
 // collect reads a sequence to its end.
@@ -26,13 +27,13 @@ func collect[T any](t *testing.T, seq iter.Seq2[T, error]) []T {
 func TestALongBlockIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	block := must.Get(c.CreateBlock(t.Context(), nil, ""))(t)
 	const n = 2500
 	records := make([]oda.NewRecord, n)
 	for i := range records {
 		records[i].Text = fmt.Appendf(nil, `{"request":"scan","n":%d}`, i+1)
 	}
-	if sequences := must(c.RecordBatch(t.Context(), block.ID, records))(t); sequences[n-1] != n {
+	if sequences := must.Get(c.RecordBatch(t.Context(), block.ID, records))(t); sequences[n-1] != n {
 		t.Errorf("the last is at %d", sequences[n-1])
 	}
 	next := int64(101)
@@ -56,7 +57,7 @@ func TestALongBlockIsReadPageByPage(t *testing.T) {
 func TestTheErrorSaysWhatIsWrongWithARecord(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	block := must.Get(c.CreateBlock(t.Context(), nil, ""))(t)
 	_, err := c.Record(t.Context(), "eb-none", []byte(`{"request":"a"}`), "")
 	refused(t, err, oda.NotFound, 404)
 	_, err = c.RecordBatch(t.Context(), "eb-none", []oda.NewRecord{{Text: []byte(`{"request":"a"}`)}})
@@ -87,5 +88,5 @@ func TestTheErrorSaysWhatIsWrongWithARecord(t *testing.T) {
 	if err != nil && !strings.Contains(err.Error(), "5000") {
 		t.Errorf("the error does not name the bound: %v", err)
 	}
-	must(c.RecordBatch(t.Context(), block.ID, too[1:]))(t)
+	must.Get(c.RecordBatch(t.Context(), block.ID, too[1:]))(t)
 }

@@ -18,6 +18,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // faulty stands in front of an archive and answers the first requests with
@@ -79,14 +80,14 @@ const overloaded = `{"type":"urn:oda:problem:overloaded","status":503,"detail":"
 
 func dialing(t *testing.T, url string, options ...client.Option) *client.Client {
 	t.Helper()
-	return must(client.New(url, options...))(t)
+	return must.Get(client.New(url, options...))(t)
 }
 
 func TestASafeCallIsRetried(t *testing.T) {
 	t.Parallel()
 	archive := env.Start(t)
 	direct := connect(t, archive)
-	block := must(direct.CreateBlock(t.Context(), nil, ""))(t).ID
+	block := must.Get(direct.CreateBlock(t.Context(), nil, ""))(t).ID
 	record := []byte(`{"request":"a"}`)
 	t.Run("sent again", func(t *testing.T) {
 		for name, call := range map[string]func(*testing.T, *client.Client) error{
@@ -179,7 +180,7 @@ func TestStoreIsRetriedIfNoConnectionWasMade(t *testing.T) {
 	}}
 	defer refusing.CloseIdleConnections()
 	c := dialing(t, archive.URL(), client.WithHTTPClient(&http.Client{Transport: refusing}))
-	must(c.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
+	must.Get(c.Store(t.Context(), oda.Project, "prj-1", []byte(`{}`)))(t)
 	if n := dials.Load(); n != 3 {
 		t.Errorf("there were %d dials", n)
 	}
@@ -296,5 +297,5 @@ func TestASlowUploadIsNotMistakenForSilence(t *testing.T) {
 	})
 	f := front(t, slow)
 	c := dialing(t, f.URL, client.WithSilence(2*time.Second))
-	must(c.StoreSeveral(t.Context(), bytes.Repeat([]byte("x"), 64<<20)))(t)
+	must.Get(c.StoreSeveral(t.Context(), bytes.Repeat([]byte("x"), 64<<20)))(t)
 }

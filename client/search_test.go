@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/test/must"
 	"oda/search"
 )
 
@@ -16,17 +17,17 @@ import (
 func TestASearchGivesIdentifiersSummariesOrDocuments(t *testing.T) {
 	t.Parallel()
 	c := start(t, client.WithUser("ada"))
-	first := must(c.Store(t.Context(), oda.SBDefinition, "s1", []byte(`{"name":"Centaurus A","telescope":"ska_mid","prj_ref":"p1","n":1,"targets":[{"name":"Cen A","ra":201.365,"dec":-43.019}]}`)))(t)
+	first := must.Get(c.Store(t.Context(), oda.SBDefinition, "s1", []byte(`{"name":"Centaurus A","telescope":"ska_mid","prj_ref":"p1","n":1,"targets":[{"name":"Cen A","ra":201.365,"dec":-43.019}]}`)))(t)
 	for _, id := range []string{"s2", "s3"} {
-		must(c.Store(t.Context(), oda.SBDefinition, id, []byte(`{"name":"Centaurus B"}`)))(t)
+		must.Get(c.Store(t.Context(), oda.SBDefinition, id, []byte(`{"name":"Centaurus B"}`)))(t)
 	}
-	must(c.Store(t.Context(), oda.ExecutionBlock, "e1", []byte(`{"sbd_ref":"s1","sbd_version":1}`)))(t)
+	must.Get(c.Store(t.Context(), oda.ExecutionBlock, "e1", []byte(`{"sbd_ref":"s1","sbd_version":1}`)))(t)
 	for _, page := range []int{0, 1, 2} {
 		all := search.Search{Kind: oda.SBDefinition, Limit: page}
 		equal(t, "the identifiers", collect(t, c.SearchIDs(t.Context(), all)), []string{"s3", "s2", "s1"})
 		var read []string
 		for _, d := range collect(t, c.SearchDocuments(t.Context(), all)) {
-			equal(t, "the document", string(d.Body), string(must(c.Get(t.Context(), oda.SBDefinition, d.ID))(t).Body))
+			equal(t, "the document", string(d.Body), string(must.Get(c.Get(t.Context(), oda.SBDefinition, d.ID))(t).Body))
 			read = append(read, d.ID)
 		}
 		equal(t, "the documents", read, []string{"s3", "s2", "s1"})
@@ -60,10 +61,10 @@ func TestASearchGivesIdentifiersSummariesOrDocuments(t *testing.T) {
 func TestASequenceBeginsAnewWithEachLoop(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	block := must(c.CreateBlock(t.Context(), nil, ""))(t)
+	block := must.Get(c.CreateBlock(t.Context(), nil, ""))(t)
 	for range 3 {
-		must(c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), ""))(t)
-		must(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
+		must.Get(c.Record(t.Context(), block.ID, []byte(`{"request":"a"}`), ""))(t)
+		must.Get(c.Create(t.Context(), oda.SBDefinition, []byte(`{}`), ""))(t)
 	}
 	records := c.Records(t.Context(), block.ID, 0)
 	found := c.SearchIDs(t.Context(), search.Search{Kind: oda.SBDefinition, Limit: 1})

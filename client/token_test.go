@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/test/must"
 )
 
 // listening is a server that remembers what it was sent as Authorization, and
@@ -41,12 +42,9 @@ func listen(t *testing.T) *listening {
 // ask sends one request that reads.
 func ask(t *testing.T, address string, options ...client.Option) error {
 	t.Helper()
-	c, err := client.New(address, append(options, client.WithRetries(0))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(address, append(options, client.WithRetries(0))...))(t)
 	defer c.CloseIdleConnections()
-	_, err = c.Description(t.Context())
+	_, err := c.Description(t.Context())
 	return err
 }
 
@@ -71,9 +69,7 @@ func TestATokenComesFromTheEnvironmentOrIsGiven(t *testing.T) {
 			t.Setenv("ODA_TOKEN", test.text)
 			t.Setenv("ODA_TOKEN_FILE", test.path)
 			archive := listen(t)
-			if err := ask(t, archive.URL, test.options...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ask(t, archive.URL, test.options...))
 			if got := archive.heard[0]; got != test.want {
 				t.Errorf("the archive was sent %q, want %q", got, test.want)
 			}
@@ -85,13 +81,10 @@ func TestATokenThatIsRenewedInItsFileTakesEffectAtOnce(t *testing.T) {
 	t.Parallel()
 	archive := listen(t)
 	file := filepath.Join(t.TempDir(), "token")
-	c, err := client.New(archive.URL, client.WithTokenFile(file), client.WithRetries(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(archive.URL, client.WithTokenFile(file), client.WithRetries(0)))(t)
 	for _, text := range []string{"first", "other", "third"} { // of one length, within one tick of the clock
 		write(t, file, text)
-		must(c.Description(t.Context()))(t)
+		must.Get(c.Description(t.Context()))(t)
 		if got := archive.heard[len(archive.heard)-1]; got != "Bearer "+text {
 			t.Errorf("the archive was sent %q, want %s", got, text)
 		}
@@ -107,9 +100,7 @@ func TestWithoutItsTokenNothingIsSent(t *testing.T) {
 	write(t, two, "secret-one\nsecret-two\n")
 	shared := filepath.Join(dir, "shared")
 	write(t, shared, "secret-one\n")
-	if err := os.Chmod(shared, 0o620); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(shared, 0o620))
 	for name, option := range map[string]client.Option{
 		"there is no file":          client.WithTokenFile(filepath.Join(dir, "missing")),
 		"the file is a folder":      client.WithTokenFile(dir),
@@ -140,9 +131,7 @@ func TestATokenIsNeverSentToAnotherServer(t *testing.T) {
 	} {
 		other.heard, archive.heard = nil, nil
 		archive.redirect = other.URL // the same host name, another port
-		if err := ask(t, archive.URL, append(options, client.WithToken("secret"))...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ask(t, archive.URL, append(options, client.WithToken("secret"))...))
 		if archive.heard[0] != "Bearer secret" || len(other.heard) != 1 || other.heard[0] != "" {
 			t.Errorf("%s: the archive was sent %q, the other server %q", name, archive.heard, other.heard)
 		}
@@ -156,9 +145,7 @@ func TestATokenIsNeverSentToAnotherServer(t *testing.T) {
 		handler.ServeHTTP(w, r)
 		within.redirect = ""
 	})
-	if err := ask(t, within.URL, client.WithToken("secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ask(t, within.URL, client.WithToken("secret")))
 	if len(within.heard) != 2 || within.heard[1] != "Bearer secret" {
 		t.Errorf("after a redirect within the archive, it was sent %q", within.heard)
 	}
@@ -220,7 +207,5 @@ func TestWhoIsDeniedMayComeBackWithAnotherToken(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }

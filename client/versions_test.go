@@ -12,18 +12,19 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/test/must"
 )
 
 func TestVersionsAreReadPageByPage(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	ctx := t.Context()
-	d := must(c.Store(ctx, oda.ExecutionBlock, "eb-1", []byte(`{"request_responses":[]}`)))(t)
+	d := must.Get(c.Store(ctx, oda.ExecutionBlock, "eb-1", []byte(`{"request_responses":[]}`)))(t)
 	const versions = oda.MaxVersions + 5
 	for range versions - 1 {
-		d = must(c.Store(ctx, oda.ExecutionBlock, "eb-1", d.Body))(t)
+		d = must.Get(c.Store(ctx, oda.ExecutionBlock, "eb-1", d.Body))(t)
 	}
-	must(c.Record(ctx, "eb-1", []byte(`{"request":"a"}`), ""))(t)
+	must.Get(c.Record(ctx, "eb-1", []byte(`{"request":"a"}`), ""))(t)
 	told := collect(t, c.Versions(ctx, oda.ExecutionBlock, "eb-1"))
 	equal(t, "the number of versions", len(told), versions)
 	for i, v := range told {
@@ -43,19 +44,19 @@ func TestVersionsAreCompared(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	ctx := t.Context()
-	d := must(c.Store(ctx, oda.SBDefinition, "sbd-1", []byte(`{"name":"M51"}`)))(t)
+	d := must.Get(c.Store(ctx, oda.SBDefinition, "sbd-1", []byte(`{"name":"M51"}`)))(t)
 	_, err := c.Diff(ctx, oda.SBDefinition, "sbd-1", 0, 0)
 	refused(t, err, oda.InvalidQuery, 400)
 	for _, name := range []string{"M101", "M81"} {
 		body := bytes.Replace(d.Body, []byte("M"), []byte(name+" M"), 1)
-		d = must(c.Store(ctx, oda.SBDefinition, "sbd-1", body))(t)
+		d = must.Get(c.Store(ctx, oda.SBDefinition, "sbd-1", body))(t)
 	}
 	for versions, want := range map[[2]int64]string{{}: "M81 M101 M51", {1}: "M81 M101 M51", {0, 2}: "M101 M51", {3, 1}: "M51", {1, 2}: "M101 M51"} {
-		patch := must(c.Diff(ctx, oda.SBDefinition, "sbd-1", versions[0], versions[1]))(t)
+		patch := must.Get(c.Diff(ctx, oda.SBDefinition, "sbd-1", versions[0], versions[1]))(t)
 		if !strings.Contains(string(patch), `{"op":"replace","path":"/name","value":"`+want+`"}`) {
 			t.Errorf("%v: %s", versions, patch)
 		}
-		text := must(c.DiffText(ctx, oda.SBDefinition, "sbd-1", versions[0], versions[1]))(t)
+		text := must.Get(c.DiffText(ctx, oda.SBDefinition, "sbd-1", versions[0], versions[1]))(t)
 		if !strings.Contains(text, `+  "name": "`+want+`",`) {
 			t.Errorf("%v: %s", versions, text)
 		}

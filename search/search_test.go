@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/search"
 	"oda/sky"
 )
@@ -16,19 +17,13 @@ import (
 // seek parses the raw query of a search.
 func seek(t testing.TB, raw string) (search.Search, error) {
 	t.Helper()
-	params, err := url.ParseQuery(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	params := must.Get(url.ParseQuery(raw))(t)
 	return search.Parse(oda.SBDefinition, params)
 }
 
 func at(t testing.TB, text string) *oda.Instant {
 	t.Helper()
-	i, err := oda.ParseTime(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(oda.ParseTime(text))(t)
 	return oda.SpanOf(i, i).After
 }
 
@@ -160,10 +155,7 @@ func TestACursorCarriesItsSearch(t *testing.T) {
 
 func TestACursorWithAnotherSearchIsRefused(t *testing.T) {
 	for i, made := range everySearch() {
-		q, err := seek(t, made)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(seek(t, made))(t)
 		cursor := "cursor=" + q.Cursor(oda.Place{At: 1, ID: "x"})
 		for j, sent := range everySearch() {
 			_, err := seek(t, sent+"&"+cursor)
@@ -171,10 +163,7 @@ func TestACursorWithAnotherSearchIsRefused(t *testing.T) {
 				t.Errorf("a cursor of %q with %q: %v", made, sent, err)
 			}
 		}
-		params, err := url.ParseQuery(cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		params := must.Get(url.ParseQuery(cursor))(t)
 		if _, err := search.Parse(oda.Project, params); oda.CodeOf(err) != oda.InvalidQuery {
 			t.Errorf("a cursor of another collection: %v", err)
 		}
@@ -198,10 +187,7 @@ func TestRubbishIsNotACursorOfASearch(t *testing.T) {
 		"limit=50&where=/a", "limit=50&sort=6", "limit=50&sort=-created", "limit=50&fields=all", "limit=50&fields=summary",
 		"limit=50&created_after=x", "limit=50&created_after=2026-01-01", "limit=50&cursor=x",
 	} {
-		inside, err := url.ParseQuery(params)
-		if err != nil {
-			t.Fatal(err)
-		}
+		inside := must.Get(url.ParseQuery(params))(t)
 		all = append(all, oda.Cursor{Kind: oda.SBDefinition, Params: inside, After: place}.String())
 	}
 	for _, text := range all {

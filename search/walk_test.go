@@ -17,6 +17,7 @@ import (
 	"oda"
 	"oda/internal/test/embedded"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/internal/test/suite"
 	"oda/search"
 )
@@ -24,9 +25,7 @@ import (
 // put stores a new entity.
 func put(t *testing.T, store oda.Engine, kind oda.Kind, id, text string) {
 	t.Helper()
-	if _, err := store.Create(t.Context(), suite.Put(suite.Document(t, kind, text), id, "anna", 1), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(store.Create(t.Context(), suite.Put(suite.Document(t, kind, text), id, "anna", 1), nil))(t)
 }
 
 // findAll reads all pages of a search. It returns what they found and how many
@@ -34,14 +33,8 @@ func put(t *testing.T, store oda.Engine, kind oda.Kind, id, text string) {
 func findAll(t *testing.T, s *search.Searcher, kind oda.Kind, raw string) (ids []string, pages int) {
 	t.Helper()
 	for {
-		params, err := url.ParseQuery(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := search.Parse(kind, params)
-		if err != nil {
-			t.Fatal(err)
-		}
+		params := must.Get(url.ParseQuery(raw))(t)
+		q := must.Get(search.Parse(kind, params))(t)
 		page, err := s.Search(t.Context(), q)
 		if err != nil {
 			t.Fatalf("%s: %v", raw, err)
@@ -92,14 +85,8 @@ func TestASearchEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, raw := range []string{"", "q=s", "where=/a+%3D+1", "user=x&sort=id"} {
-		params, err := url.ParseQuery(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := search.Parse(oda.SBDefinition, params)
-		if err != nil {
-			t.Fatal(err)
-		}
+		params := must.Get(url.ParseQuery(raw))(t)
+		q := must.Get(search.Parse(oda.SBDefinition, params))(t)
 		if _, err := search.New(store).Search(ctx, q); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", raw, err)
 		}
@@ -127,9 +114,7 @@ func findTargets(t *testing.T, all []env.Document) {
 		var document map[string]any
 		decoder := json.NewDecoder(bytes.NewReader(e.Text))
 		decoder.UseNumber()
-		if err := decoder.Decode(&document); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, decoder.Decode(&document))
 		delete(document, "request_responses")
 		own := positionsIn(document)
 		stored = append(stored, placed{e.Kind, id, own})

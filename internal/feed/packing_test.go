@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"oda/internal/test/must"
 )
 
 // Followers begin at different frames, and each gets a gzip stream of its own.
@@ -19,10 +21,7 @@ func TestFramesThatAllShareMakeAGzipStream(t *testing.T) {
 		var sent bytes.Buffer
 		p := newPacking()
 		sent.Write(text(p.begin()))
-		unpacked, err := gzip.NewReader(&sent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		unpacked := must.Get(gzip.NewReader(&sent))(t)
 		for _, f := range frames[first:] {
 			sent.Write(text(f.packed().frame))
 			p.sent(f.packed())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // slowly writes an event to a client that receives so many bytes each second. It
@@ -108,10 +109,7 @@ func TestAGzipStreamEndsWithWhatWasSent(t *testing.T) {
 		}
 		s.outcome(err)
 	}()
-	unpacked, err := gzip.NewReader(theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unpacked := must.Get(gzip.NewReader(theirs))(t)
 	if got, err := io.ReadAll(unpacked); err != nil || string(got) != "data: first\n\n" {
 		t.Errorf("the stream has %q, %v", got, err)
 	}
@@ -148,10 +146,7 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 				}
 			}()
 			time.AfterFunc(3*heartbeat+time.Second, cancel)
-			text, err := io.ReadAll(theirs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(io.ReadAll(theirs))(t)
 			var beats []int
 			for line := range strings.Lines(string(text)) {
 				var at int

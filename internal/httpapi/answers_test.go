@@ -16,6 +16,7 @@ import (
 
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // A document that does not fit into the buffers of a connection, and room for four of
@@ -40,15 +41,10 @@ func tight(t *testing.T, wait, stuck time.Duration, configure ...func(*app.Confi
 func asks(t *testing.T, a *env.Archive, from string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := dialer.Dial("tcp", a.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(dialer.Dial("tcp", a.Addr()))(t)
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	fmt.Fprint(conn, "GET /api/v1/sbds/large HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	return conn
 }
@@ -56,23 +52,14 @@ func asks(t *testing.T, a *env.Archive, from string) net.Conn {
 // figure returns the value of a metric.
 func figure(t *testing.T, a *env.Archive, name string) float64 {
 	t.Helper()
-	response, err := a.Client().Get(a.Origin() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(a.Client().Get(a.Origin() + "/metrics"))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(response.Body))(t)
 	found := regexp.MustCompile(`(?m)^` + name + ` (.*)$`).FindSubmatch(text)
 	if found == nil {
 		t.Fatalf("there is no metric %s", name)
 	}
-	value, err := strconv.ParseFloat(string(found[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(strconv.ParseFloat(string(found[1]), 64))(t)
 	return value
 }
 
@@ -127,9 +114,7 @@ func TestOneConnectionOfHTTP2TakesBoundedMemory(t *testing.T) {
 	certificate, key := env.SelfSigned(t)
 	dir := t.TempDir()
 	for name, text := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: env.Trust(certificate), ForceAttemptHTTP2: true, DisableCompression: true}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -139,14 +124,8 @@ func TestOneConnectionOfHTTP2TakesBoundedMemory(t *testing.T) {
 	})
 	url := "https://" + a.Addr() + "/api/v1/sbds/"
 	send := func(method, id, body string) *http.Response {
-		request, err := http.NewRequestWithContext(t.Context(), method, url+id, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(t.Context(), method, url+id, strings.NewReader(body)))(t)
+		response := must.Get(client.Do(request))(t)
 		t.Cleanup(func() { response.Body.Close() })
 		return response
 	}

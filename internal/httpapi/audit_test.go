@@ -15,6 +15,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // audited starts an archive with an audit log.
@@ -116,9 +117,7 @@ func TestTheAuditLogSumsRefusalsUp(t *testing.T) {
 		}
 	}
 	want(t, 403, a.Do("PUT", "/sbds/sbd-2", `{}`, reader...)) // another entity
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
 	type line = map[string]any
 	lines := env.AuditLines(t, path, "")
 	for _, g := range lines {
@@ -157,9 +156,7 @@ func TestStrangersGetNoLinesOfTheirOwn(t *testing.T) {
 		}
 	}
 	r := want(t, 403, a.Do("PUT", "/sbds/sbd-1", `{}`, append([]string{"Sec-Fetch-Site", "cross-site"}, editor...)...))
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
 	if lines := env.AuditLines(t, path, r.Header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["caller"] != "editor" || lines[0]["problem"] != "cross-origin" {
 		t.Errorf("the log says %v about a caller who is known", lines)
 	}
@@ -182,19 +179,11 @@ func TestStrangersGetNoLinesOfTheirOwn(t *testing.T) {
 func TestAWriteWithoutAnAnswerIsAudited(t *testing.T) {
 	t.Parallel()
 	a, path := audited(t, t.TempDir())
-	conn, err := net.Dial("tcp", a.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", a.Addr()))(t)
 	body := `{"request":"x"}`
 	want(t, 200, a.Do("PUT", "/ebs/eb-1", `{"eb_id":"eb-1"}`))
-	_, err = conn.Write([]byte("POST /api/v1/ebs/eb-1/request_response HTTP/1.1\r\nHost: x\r\nX-Request-Id: left\r\nContent-Length: 15\r\n\r\n" + body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write([]byte("POST /api/v1/ebs/eb-1/request_response HTTP/1.1\r\nHost: x\r\nX-Request-Id: left\r\nContent-Length: 15\r\n\r\n" + body)))(t)
+	must.Do(t, conn.Close())
 	env.Await(t, "the write is in the audit log", func() bool { return len(env.AuditLines(t, path, "left")) > 0 })
 }
 
@@ -246,10 +235,7 @@ func TestNothingIsStoredWithoutAnAuditLog(t *testing.T) {
 // readiness returns the status of /readyz.
 func readiness(t *testing.T, a *env.Archive) int {
 	t.Helper()
-	r, err := a.Client().Get(a.Origin() + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(a.Client().Get(a.Origin() + "/readyz"))(t)
 	defer r.Body.Close()
 	return r.StatusCode
 }

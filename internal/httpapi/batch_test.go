@@ -8,6 +8,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // batch returns the body of a batch. Its arguments are key, record, key, record...
@@ -33,9 +34,7 @@ func recordBatch(t testing.TB, a *env.Archive, block, body string, headers ...st
 	t.Helper()
 	r := want(t, 200, a.Do("POST", "/ebs/"+block+"/request_responses", body, headers...))
 	var answer batchAnswer
-	if err := json.Unmarshal(r.Body, &answer); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(r.Body, &answer))
 	return answer
 }
 

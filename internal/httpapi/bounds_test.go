@@ -11,6 +11,7 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 const smallBody = 1 << 20
@@ -153,10 +154,7 @@ func TestBodiesInFlight(t *testing.T) {
 	size := smallBody - 10
 	begin := func() *io.PipeWriter {
 		reader, writer := io.Pipe()
-		request, err := http.NewRequestWithContext(t.Context(), "PUT", a.URL()+"/sbds/slow", reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(t.Context(), "PUT", a.URL()+"/sbds/slow", reader))(t)
 		request.ContentLength = int64(size)
 		go func() {
 			response, err := http.DefaultTransport.RoundTrip(request) // the judge would buffer the body
@@ -164,9 +162,7 @@ func TestBodiesInFlight(t *testing.T) {
 				response.Body.Close()
 			}
 		}()
-		if _, err := io.WriteString(writer, filled(size)[:size-5]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(writer, filled(size)[:size-5]))(t)
 		return writer
 	}
 	// Either body may be the one that finds no room: the slow one gets more time to
@@ -225,9 +221,7 @@ func TestBodyCutOff(t *testing.T) {
 	a := env.Start(t)
 	conn := dial(t, a)
 	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{}")
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.Close())
 	conn = dial(t, a)
 	fmt.Fprint(conn, "PUT /api/v1/sbds/n HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n")
 	refused(t, answer(t, conn), 400, oda.InvalidRequest)

@@ -20,6 +20,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // until waits until a request is answered with a status. A change of the file of
@@ -47,33 +48,24 @@ func TestTheServerFollowsTheFileOfTokens(t *testing.T) {
 	later := newToken(t, file, auth.Token{Name: "later", Role: auth.Reader})
 	until(t, 200, get(later))
 
-	good, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(file))(t)
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	write("{")
 	env.Await(t, "the log says that the file is not valid", func() bool { return strings.Contains(a.LogText(), "the tokens stay as they were") })
 	want(t, 200, get(later)())
 	write(string(good))
 
-	if err := auth.RevokeToken(file, "later"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, auth.RevokeToken(file, "later"))
 	p := refused(t, until(t, 401, get(later)), 401, oda.Unauthenticated)
 	if !strings.Contains(p.Detail, "unknown or was revoked") {
 		t.Errorf("the detail is %q", p.Detail)
 	}
 	want(t, 200, get(admin)())
 
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	until(t, 401, get(admin))
 	write(string(good))
 	until(t, 200, get(admin))
@@ -92,16 +84,10 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		t.Cleanup(cancel)
-		request, err := http.NewRequestWithContext(ctx, "GET", a.URL()+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(ctx, "GET", a.URL()+path, nil))(t)
 		request.Header.Set("Accept", "text/event-stream")
 		request.Header.Set(headers[0], headers[1])
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.DefaultClient.Do(request))(t)
 		t.Cleanup(func() { response.Body.Close() })
 		if response.StatusCode != http.StatusOK {
 			t.Fatalf("the stream is answered %d", response.StatusCode)
@@ -126,9 +112,7 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 	for a.Followers() < 4 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := auth.RevokeToken(file, "revoked"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, auth.RevokeToken(file, "revoked"))
 	ending(changes)
 	ending(block)
 	refused(t, <-waits, 401, oda.Unauthenticated, "ended while")
@@ -175,22 +159,14 @@ func TestACopyEndsWithItsCredential(t *testing.T) {
 		t.Run(copied, func(t *testing.T) {
 			revoked := newToken(t, file, auth.Token{Name: "revoked", Role: auth.Admin})
 			until(t, 200, func() *env.Reply { return a.Do("GET", "/guide", "", revoked...) })
-			request, err := http.NewRequestWithContext(t.Context(), "GET", a.URL()+"/"+copied, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			request := must.Get(http.NewRequestWithContext(t.Context(), "GET", a.URL()+"/"+copied, nil))(t)
 			request.Header.Set(revoked[0], revoked[1])
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := must.Get(http.DefaultClient.Do(request))(t)
 			defer response.Body.Close()
 			if _, err := io.CopyN(io.Discard, response.Body, 1); err != nil || response.StatusCode != http.StatusOK {
 				t.Fatalf("it is answered %d: %v", response.StatusCode, err)
 			}
-			if err := auth.RevokeToken(file, "revoked"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, auth.RevokeToken(file, "revoked"))
 			until(t, 401, func() *env.Reply { return a.Do("GET", "/guide", "", revoked...) })
 			if n, err := io.Copy(io.Discard, response.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("it went on to its end, with %d bytes: %v", n, err)
@@ -206,18 +182,12 @@ func TestABodyThatArrivesAfterItsCredentialEndedIsRefused(t *testing.T) {
 	stays := newToken(t, file, auth.Token{Name: "stays", Role: auth.Reader})
 	revoked := newToken(t, file, auth.Token{Name: "revoked", Role: auth.Editor})
 	a := env.Start(t, tokensOf(file))
-	conn, err := net.Dial("tcp", a.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", a.Addr()))(t)
 	defer conn.Close()
 	answers := bufio.NewReader(conn)
 	status := func() int {
 		t.Helper()
-		response, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.ReadResponse(answers, nil))(t)
 		response.Body.Close()
 		return response.StatusCode
 	}
@@ -225,9 +195,7 @@ func TestABodyThatArrivesAfterItsCredentialEndedIsRefused(t *testing.T) {
 	if got := status(); got != http.StatusContinue {
 		t.Fatalf("the body is asked for with %d", got)
 	}
-	if err := auth.RevokeToken(file, "revoked"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, auth.RevokeToken(file, "revoked"))
 	until(t, 401, func() *env.Reply { return a.Do("GET", "/guide", "", revoked...) })
 	fmt.Fprint(conn, "{}")
 	if got := status(); got != http.StatusUnauthorized {

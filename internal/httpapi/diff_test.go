@@ -12,6 +12,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 const patchType = "application/json-patch+json"
@@ -44,9 +45,7 @@ func TestADiffTurnsOneVersionIntoAnother(t *testing.T) {
 	}
 	changed := func(query string) (places []string) {
 		var operations []struct{ Op, Path string }
-		if err := json.Unmarshal(a.Do("GET", "/sbds/a/diff"+query, "").Body, &operations); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(a.Do("GET", "/sbds/a/diff"+query, "").Body, &operations))
 		for _, o := range operations {
 			if !strings.HasPrefix(o.Path, "/metadata/") {
 				places = append(places, o.Op+" "+o.Path)

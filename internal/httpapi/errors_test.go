@@ -12,6 +12,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // The table has a request for every problem that a caller can cause.
@@ -65,10 +66,7 @@ func TestEveryProblemHasItsShape(t *testing.T) {
 // description, by type.
 func describedTitles(t *testing.T) map[string]string {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(api.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(openapi3.NewLoader().LoadFromData(api.JSON()))(t)
 	titles := map[string]string{}
 	for _, example := range doc.Components.Examples {
 		value, ok := example.Value.Value.(map[string]any)

@@ -12,6 +12,7 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // changePage is an answer with changes.
@@ -213,10 +214,7 @@ func TestChangesAsAStream(t *testing.T) {
 		if i == 2 {
 			record(t, a, "POST", "b", `{"request":"one"}`, "X-Forwarded-User", "mid")
 		}
-		e, err := stream.Data()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(stream.Data())(t)
 		if e.Name != "change" || e.ID != fmt.Sprint(i+1) || timeless(t, e.Data) != wanted {
 			t.Errorf("event %d is %+v, want %s", i, e, wanted)
 		}
@@ -293,10 +291,7 @@ func TestTheRecordsOfABlockAsAStream(t *testing.T) {
 		`{"sequence":2,"key":"k","recorded_at":"T","record":{"request":"two"}}`,
 		"{\"sequence\":3,\"recorded_at\":\"T\",\"record\":{\"request\":\n\"three\"}}",
 	} {
-		e, err := stream.Data()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(stream.Data())(t)
 		got := strings.Replace(e.Data, recordedAt(t, e.Data), "T", 1)
 		if e.Name != "record" || e.ID != fmt.Sprint(i+1) || got != wanted {
 			t.Errorf("event %d is %+v, want %s", i, e, wanted)

@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // kinds lists the four kinds as in the tables of the specification.
@@ -183,14 +184,9 @@ func raw(t testing.TB, a *env.Archive, text string) *env.Reply {
 
 func dial(t testing.TB, a *env.Archive) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", a.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", a.Addr()))(t)
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetDeadline(time.Now().Add(40*time.Second)))
 	return conn
 }
 

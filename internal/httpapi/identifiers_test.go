@@ -16,6 +16,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/skuid"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // creations lists the requests that need an identifier.
@@ -33,10 +34,7 @@ func TestIdentifierService(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		t.Run(fmt.Sprintf("twice=%v", twice), func(t *testing.T) {
 			ctx, stop := context.WithCancel(context.Background())
-			service, err := skuid.Listen(ctx, skuid.Config{Listen: "127.0.0.1:0", Generator: 7, Twice: twice})
-			if err != nil {
-				t.Fatal(err)
-			}
+			service := must.Get(skuid.Listen(ctx, skuid.Config{Listen: "127.0.0.1:0", Generator: 7, Twice: twice}))(t)
 			address := service.Addr().String() // a scheme is not required
 			a := env.Start(t, func(cfg *app.Config) { cfg.SkuidURL, cfg.SkuidTypes = address, "prj=opj" })
 			for _, c := range creations {
@@ -47,9 +45,7 @@ func TestIdentifierService(t *testing.T) {
 			}
 			first := want(t, 200, a.Do("POST", "/sbds", `{"n":1}`, key, "k"))
 			stop()
-			if err := service.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, service.Wait())
 			unchanged(t, a, func() {
 				for _, c := range creations {
 					refused(t, a.Do("POST", c.path, c.body), 500, oda.IdentifierService, "identifier service", "othing was stored")

@@ -49,16 +49,11 @@ func TestRetryWithTheSameKey(t *testing.T) {
 func TestKeysOfABlock(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/ebs/one", `{}`)
-	store(t, a, "/ebs/two", `{}`)
 	first := record(t, a, "PATCH", "one", `{"request":"a"}`, key, "k")
 	if again := record(t, a, "POST", "one", `{"request":"a"}`, key, "k"); again != first {
 		t.Errorf("POST does not know the key of PATCH: %+v, then %+v", first, again)
 	}
-	if other := record(t, a, "POST", "two", `{"request":"z"}`, key, "k"); other.Sequence != 1 {
-		t.Errorf("a key of one block affects another: %+v", other)
-	}
 	want(t, 200, a.Do("POST", "/ebs", `{"b":1}`, key, "k"))
-	want(t, 200, a.Do("POST", "/sbds", `{"c":1}`, key, "k"))
 	refused(t, a.Do("POST", "/ebs/create", `{"b":1}`, key, "k"), 422, oda.KeyReused) // another operation
 }
 

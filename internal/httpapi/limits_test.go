@@ -16,6 +16,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestACallerThatSendsTooMuchIsToldToWait(t *testing.T) {
@@ -101,19 +102,10 @@ func TestWebPagesOfOtherOrigins(t *testing.T) {
 	const origin, other = "https://tools.example.org", "https://elsewhere.example.org"
 	// The API description does not have what browsers ask for themselves.
 	preflight := func(a *env.Archive, from string) *env.Reply {
-		request, err := http.NewRequest("OPTIONS", a.URL()+"/sbds/a", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequest("OPTIONS", a.URL()+"/sbds/a", nil))(t)
 		request.Header = http.Header{"Origin": {from}, "Access-Control-Request-Method": {"PUT"}}
-		response, err := http.DefaultTransport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := env.Read(response)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.DefaultTransport.RoundTrip(request))(t)
+		r := must.Get(env.Read(response))(t)
 		return r
 	}
 	allowed := func(r *env.Reply) string { return r.Header.Get("Access-Control-Allow-Origin") }
@@ -173,10 +165,7 @@ func TestWebPagesOfOtherOrigins(t *testing.T) {
 // describedHeaders returns the headers that the API description lets callers send.
 func describedHeaders(t *testing.T) []string {
 	t.Helper()
-	description, err := openapi3.NewLoader().LoadFromData(api.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	description := must.Get(openapi3.NewLoader().LoadFromData(api.JSON()))(t)
 	var names []string
 	for _, p := range description.Components.Parameters {
 		if p.Value.In == "header" {
@@ -192,15 +181,9 @@ func describedHeaders(t *testing.T) []string {
 func TestPagesAreProtected(t *testing.T) {
 	a, client := secured(t, func(*app.Config) {})
 	for path, hsts := range map[string]string{"/": "max-age=31536000", "/ebs": "max-age=31536000", "/nothing": "max-age=31536000", "/api/v1/ui": "max-age=31536000", "/api/v1/sbds/a": ""} {
-		request, err := http.NewRequest("GET", "https://"+a.Addr()+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequest("GET", "https://"+a.Addr()+path, nil))(t)
 		request.Header.Set("Accept", "text/html")
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(client.Do(request))(t)
 		response.Body.Close()
 		h := response.Header
 		if got := h.Get("Strict-Transport-Security"); got != hsts {

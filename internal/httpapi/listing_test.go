@@ -10,6 +10,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // link parses the Link header of a page; nil if there is none. It must be
@@ -31,10 +32,7 @@ func link(t testing.TB, r *env.Reply) *url.URL {
 // follow reads all pages as a client does that only follows links.
 func follow(t testing.TB, a *env.Archive, path string) (ids []string, pages int) {
 	t.Helper()
-	at, err := url.Parse(a.URL() + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(url.Parse(a.URL() + path))(t)
 	for pages = 1; pages < 100; pages++ {
 		r := want(t, http.StatusOK, a.Do("GET", at.String(), ""))
 		ids = append(ids, identifiers(t, r)...)

@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 	"oda/night"
 )
 
@@ -52,9 +53,7 @@ func TestANightIsReported(t *testing.T) {
 		t.Error("a report has an entity tag")
 	}
 	var in night.Report
-	if err := json.Unmarshal(r.Body, &in); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(r.Body, &in))
 	if in.Tally != (night.Tally{Calls: 4, Failures: 2, Took: 601_500_000}) || len(in.Blocks[0].References) != 2 {
 		t.Errorf("it is read as %+v", in)
 	}
@@ -70,9 +69,7 @@ func equalJSON(t *testing.T, got []byte, want string) {
 	if err := json.Unmarshal(got, &a); err != nil {
 		t.Fatalf("%v: %s", err, got)
 	}
-	if err := json.Unmarshal([]byte(want), &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(want), &b))
 	if diff := cmp.Diff(b, a); diff != "" {
 		t.Errorf("- wanted, + got:\n%s", diff)
 	}

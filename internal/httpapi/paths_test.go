@@ -9,6 +9,7 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestUnknownPaths(t *testing.T) {
@@ -187,10 +188,7 @@ func TestSlashesThatFollowOneAnotherInTheAddressOfAPage(t *testing.T) {
 		"//ns//api//v1//":   "/ns/api/v1/",
 	} {
 		r := want(t, 307, raw(t, a, "GET "+from+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
-		at, err := url.Parse("http://x" + from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(url.Parse("http://x" + from))(t)
 		if got, err := at.Parse(r.Header.Get("Location")); err != nil || got.String() != "http://x"+to {
 			t.Errorf("%s leads to %v, want %s (%v)", from, got, to, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"oda/internal/app"
 	"oda/internal/auth"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // exampleProblems returns the example problems of the API description, by code.
@@ -27,9 +28,7 @@ func exampleProblems(t *testing.T) map[oda.Code]problem {
 			Examples map[string]struct{ Value json.RawMessage }
 		}
 	}
-	if err := json.Unmarshal(api.JSON(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(api.JSON(), &doc))
 	examples := map[oda.Code]problem{}
 	for _, example := range doc.Components.Examples {
 		var p problem
@@ -106,10 +105,7 @@ func TestExampleProblemsAreTheServers(t *testing.T) {
 // docs/problems.md has a section for every problem, with the description's
 // example of it.
 func TestEveryProblemIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/problems.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/problems.md"))(t)
 	_, rest, _ := strings.Cut(string(text), "\n## ")
 	documented := map[oda.Code]problem{}
 	for section := range strings.SplitSeq(rest, "\n## ") {

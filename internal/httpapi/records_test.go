@@ -8,6 +8,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // recorded is the answer to a record.
@@ -22,9 +23,7 @@ func record(t testing.TB, a *env.Archive, method, block, body string, headers ..
 	t.Helper()
 	r := want(t, 200, a.Do(method, "/ebs/"+block+"/request_response", body, headers...))
 	var answer recorded
-	if err := json.Unmarshal(r.Body, &answer); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(r.Body, &answer))
 	return answer
 }
 

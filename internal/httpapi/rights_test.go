@@ -13,6 +13,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/contract"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // tokensOf configures an archive with a file of tokens.
@@ -23,10 +24,7 @@ func tokensOf(file string) func(*app.Config) {
 // newToken adds a token to a file and returns it as a header.
 func newToken(t testing.TB, file string, token auth.Token) []string {
 	t.Helper()
-	secret, err := auth.CreateToken(file, token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(auth.CreateToken(file, token))(t)
 	return []string{"Authorization", "Bearer " + secret}
 }
 
@@ -78,10 +76,7 @@ func document(idField, id, telescope string) string {
 // not know one.
 func operations(t testing.TB) []operation {
 	t.Helper()
-	description, err := contract.Load(api.JSON(), "Record")
-	if err != nil {
-		t.Fatal(err)
-	}
+	description := must.Get(contract.Load(api.JSON(), "Record"))(t)
 	queries := map[string]string{"night": "?date=2026-01-01"}
 	for _, k := range kinds {
 		queries["list"+strings.ToUpper(k.idField[:3])+"s"] = "?" + everything

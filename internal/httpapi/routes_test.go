@@ -8,15 +8,13 @@ import (
 	"oda/internal/admission"
 	"oda/internal/auth"
 	"oda/internal/contract"
+	"oda/internal/test/must"
 )
 
 // Every operation says who may call it: to read it takes a reader, or an admin to
 // read everything at once, and to write at least a recorder.
 func TestEveryRouteHasARole(t *testing.T) {
-	description, err := contract.Load(api.JSON(), "Record")
-	if err != nil {
-		t.Fatal(err)
-	}
+	description := must.Get(contract.Load(api.JSON(), "Record"))(t)
 	a := &API{contract: description}
 	for _, rt := range a.routes() {
 		op := description.Operation(rt.operation)

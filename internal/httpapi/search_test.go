@@ -17,6 +17,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // found is a page of a search on the wire.
@@ -68,9 +69,7 @@ func TestASearchReturnsSummaries(t *testing.T) {
 			Version         *int64
 		}
 	}
-	if err := json.Unmarshal(page.Items[0], &item); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(page.Items[0], &item))
 	if item.Telescope != "ska_mid" || item.Name != "Calibrator <scan> & more" || len(item.Targets) != 1 || *item.Targets[0].Name != "Cen A" ||
 		item.Targets[0].RA < 201.364 || item.Targets[0].RA > 201.366 || item.Targets[0].Dec > -43.018 || item.Targets[0].Dec < -43.020 {
 		t.Errorf("the summary is %s", page.Items[0])
@@ -203,10 +202,7 @@ func TestAPageOfLargeDocumentsTakesLittleMemory(t *testing.T) {
 	}
 	watch()
 	before := most.Load()
-	r, err := http.Get(a.URL() + "/sbds/search?fields=document")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.Get(a.URL() + "/sbds/search?fields=document"))(t)
 	defer r.Body.Close()
 	total := int64(0)
 	for {
@@ -246,10 +242,7 @@ func TestAPageOfLongSummariesTakesLittleMemory(t *testing.T) {
 		}
 		before, most, items := inUse(), int64(0), 0
 		for path := "/prjs/search?" + query; path != ""; {
-			r, err := http.Get(a.URL() + path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.Get(a.URL() + path))(t)
 			chunk, id := make([]byte, 4<<20), []byte(`"p`)
 			for end := error(nil); end == nil; {
 				var got int

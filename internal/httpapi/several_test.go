@@ -12,6 +12,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestStoreSeveral(t *testing.T) {
@@ -27,12 +28,8 @@ func TestStoreSeveral(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := want(t, 200, a.Do("PUT", test.path, test.body, "X-Forwarded-User", "anna"))
 			var sent, got map[string][]json.RawMessage
-			if err := json.Unmarshal([]byte(test.body), &sent); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(r.Body, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(test.body), &sent))
+			must.Do(t, json.Unmarshal(r.Body, &got))
 			if len(got) != len(sent) {
 				t.Errorf("the answer has other collections: %s", r.Body)
 			}
@@ -135,10 +132,7 @@ func TestStoreSeveralIsBounded(t *testing.T) {
 		many := "{" + entities("sbds", "sbd_id", 700_000) + "}"
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		request, err := http.NewRequestWithContext(t.Context(), "PUT", a.URL()+"/", strings.NewReader(many))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(t.Context(), "PUT", a.URL()+"/", strings.NewReader(many)))(t)
 		response, err := http.DefaultClient.Do(request) // the judge would take memory too
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"oda"
 	"oda/internal/app"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 // secured starts an archive that speaks TLS, and returns a client of HTTP/2. The
@@ -25,9 +26,7 @@ func secured(t *testing.T, configure func(*app.Config)) (a *env.Archive, client 
 	a = env.Start(t, configure, func(cfg *app.Config) {
 		cfg.TLSCertificate, cfg.TLSKey = filepath.Join(dir, "crt"), filepath.Join(dir, "key")
 		for file, text := range map[string][]byte{cfg.TLSCertificate: certificate, cfg.TLSKey: key} {
-			if err := os.WriteFile(file, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, text, 0o600))
 		}
 	})
 	transport := &http.Transport{
@@ -43,23 +42,12 @@ func TestASlowBodyInHTTP2(t *testing.T) {
 	a, client := secured(t, func(cfg *app.Config) { cfg.ReadTimeout = 200 * time.Millisecond })
 	body, writer := io.Pipe()
 	go io.WriteString(writer, "{")
-	request, err := http.NewRequest("PUT", "https://"+a.Addr()+"/api/v1/sbds/n", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := env.Read(response)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest("PUT", "https://"+a.Addr()+"/api/v1/sbds/n", body))(t)
+	response := must.Get(client.Do(request))(t)
+	r := must.Get(env.Read(response))(t)
 	refused(t, r, 408, oda.RequestTimeout, "did not arrive in time")
 	// The connection goes on.
-	if response, err = client.Get("https://" + a.Addr() + "/api/v1/sbds/n"); err != nil {
-		t.Fatal(err)
-	}
+	response = must.Get(client.Get("https://" + a.Addr() + "/api/v1/sbds/n"))(t)
 	response.Body.Close()
 	if response.StatusCode != 404 {
 		t.Errorf("half a body was stored: %s", response.Status)
@@ -73,9 +61,7 @@ func TestAClientThatDoesNotReadItsAnswer(t *testing.T) {
 	var db string
 	a := env.Start(t, database, func(cfg *app.Config) { db = cfg.Database })
 	store(t, a, "/sbds/large", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 16<<20)))
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Stop())
 	a, client := secured(t, func(cfg *app.Config) { cfg.Database, cfg.WriteTimeout = db, 2*time.Second })
 	older := &http.Transport{TLSClientConfig: client.Transport.(*http.Transport).TLSClientConfig.Clone(), DisableCompression: true}
 	for protocol, client := range map[string]*http.Client{"HTTP/2.0": client, "HTTP/1.1": {Transport: older}} {
@@ -133,9 +119,7 @@ func TestGracefulStop(t *testing.T) {
 		t.Fatalf("the server stopped during a request: %v", err)
 	default:
 	}
-	if _, err := io.WriteString(conn, "{}"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, "{}"))(t)
 	want(t, 200, answer(t, conn))
 	if err := <-stopped; err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 
 	"oda"
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 const (
@@ -110,10 +111,7 @@ func TestVersionsComeInPagesWhileOthersAreStored(t *testing.T) {
 	for range versions - 1 {
 		change(t, a, "/sbds/a", "1", "1")
 	}
-	place, err := url.Parse(a.URL() + "/sbds/a/versions?limit=3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := must.Get(url.Parse(a.URL() + "/sbds/a/versions?limit=3"))(t)
 	var seen []int64
 	for next := (*url.URL)(nil); place != nil; place = next {
 		r := want(t, 200, a.Do("GET", place.String(), ""))

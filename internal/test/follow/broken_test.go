@@ -12,6 +12,7 @@ import (
 	"oda/internal/test/embedded"
 	"oda/internal/test/fault"
 	"oda/internal/test/history"
+	"oda/internal/test/must"
 )
 
 // seldom is how rarely a broken feed shows its fault: one time in this many.
@@ -98,10 +99,7 @@ func verdicts(err error) []*verdict {
 // followFor follows an archive on an engine for a while.
 func followFor(t *testing.T, e engine, patience time.Duration) (report string, err error) {
 	t.Helper()
-	api, err := history.Serve(t, e).URL(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(history.Serve(t, e).URL(t.Context()))(t)
 	host := []string{hostOf(t, api)}
 	p := start(t, host, host)
 	p.patience = patience

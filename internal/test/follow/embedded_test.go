@@ -11,6 +11,7 @@ import (
 	"oda/internal/test/embedded"
 	"oda/internal/test/env"
 	"oda/internal/test/history"
+	"oda/internal/test/must"
 )
 
 // The server is killed with SIGKILL, or stopped as an operator does it, and
@@ -43,10 +44,7 @@ func TestFollowersOfTheEmbeddedEngineMissNothing(t *testing.T) {
 // read, and followers must get what there is all the same.
 func TestAStreamGoesOnWhileTheLogGrows(t *testing.T) {
 	t.Parallel()
-	api, err := history.Serve(t, endless{embedded.Engine(t)}).URL(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(history.Serve(t, endless{embedded.Engine(t)}).URL(t.Context()))(t)
 	f := newFollower("stream", api, stream, nil, ignored)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -63,16 +61,10 @@ func TestAStreamGoesOnWhileTheLogGrows(t *testing.T) {
 
 func TestAPollIsAnsweredWhileTheLogGrows(t *testing.T) {
 	t.Parallel()
-	api, err := history.Serve(t, endless{embedded.Engine(t)}).URL(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(history.Serve(t, endless{embedded.Engine(t)}).URL(t.Context()))(t)
 	f := newFollower("polling", api, polling, nil, ignored)
 	for _, kind := range []string{"", "&kind=sbds"} {
-		query, err := url.ParseQuery("limit=1000" + kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		query := must.Get(url.ParseQuery("limit=1000" + kind))(t)
 		log, next, err := f.page(t.Context(), query, 1000)
 		if err != nil || len(log) != 1 || next != 1 {
 			t.Errorf("the page%s has %d changes and leads to %d, %v; want the one that there was", kind, len(log), next, err)

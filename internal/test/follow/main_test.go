@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oda/internal/test/env"
+	"oda/internal/test/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -40,18 +41,13 @@ func rounds(t *testing.T, p *proof, faults ...func()) {
 
 func mustGoOn(t *testing.T, p *proof) {
 	t.Helper()
-	if err := p.goesOn(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.goesOn(t.Context()))
 }
 
 // start begins a proof, which ends at the latest with the test.
 func start(t *testing.T, writeAt, followAt []string) *proof {
 	t.Helper()
-	p, err := begin(writeAt, followAt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(begin(writeAt, followAt))(t)
 	t.Cleanup(func() { _ = p.close() })
 	return p
 }
@@ -82,9 +78,6 @@ func hosts(processes ...*env.Process) []string {
 // hostOf returns the server in a URL, as host:port.
 func hostOf(t *testing.T, dsn string) string {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(dsn))(t)
 	return u.Host
 }

@@ -11,6 +11,7 @@ import (
 
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 var usual = Options{Teams: 4, Players: 4, Turns: 50}
@@ -20,10 +21,7 @@ var usual = Options{Teams: 4, Players: 4, Turns: 50}
 func TestTwoServersOnPostgreSQLAreLinearizableWhileTheirConnectionsAreCut(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
-	server, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(url.Parse(dsn))(t)
 	var proxies []*fault.Proxy
 	var urls []string
 	for range 2 {

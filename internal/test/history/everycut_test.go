@@ -10,6 +10,7 @@ import (
 
 	"oda/internal/test/env"
 	"oda/internal/test/fault"
+	"oda/internal/test/must"
 )
 
 // everyMessage is more than the number of messages of any write to PostgreSQL
@@ -21,10 +22,7 @@ const everyMessage = 16
 func TestAWriteCutAtAnyMessageIsNeitherRepeatedNorDenied(t *testing.T) {
 	t.Parallel()
 	dsn := env.Postgres(t)
-	server, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(url.Parse(dsn))(t)
 	proxy := env.NewProxy(t, server.Host)
 	target := At(t, env.Oda(t, "serve", "--db="+proxy.DSN(dsn)).URL)
 	cuts := map[string]fault.Cut{"before": fault.CutBefore, "inside": fault.CutInside, "after": fault.CutAnswer}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda/internal/test/judge"
+	"oda/internal/test/must"
 )
 
 const (
@@ -110,18 +111,9 @@ func TestTheJudgeCatches(t *testing.T) {
 			var complaints []string
 			connections := &http.Transport{DisableCompression: true}
 			defer connections.CloseIdleConnections()
-			transport, err := judge.New(liar.URL+"/api/v1", 100, connections, func(c string) { complaints = append(complaints, c) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			request, err := http.NewRequestWithContext(t.Context(), test.method, liar.URL+"/api/v1"+test.path, strings.NewReader(test.sent))
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := transport.RoundTrip(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			transport := must.Get(judge.New(liar.URL+"/api/v1", 100, connections, func(c string) { complaints = append(complaints, c) }))(t)
+			request := must.Get(http.NewRequestWithContext(t.Context(), test.method, liar.URL+"/api/v1"+test.path, strings.NewReader(test.sent)))(t)
+			response := must.Get(transport.RoundTrip(request))(t)
 			if got, err := io.ReadAll(response.Body); err != nil || string(got) != test.answer {
 				t.Errorf("the judge passes on %q, %v", got, err)
 			}

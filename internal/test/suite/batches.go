@@ -7,6 +7,7 @@ import (
 
 	"oda"
 	"oda/internal/engine"
+	"oda/internal/test/must"
 )
 
 // readPages reads all records of a block in pages of this length, and returns
@@ -37,18 +38,12 @@ var batches = []scenario{
 	{"several records are added in order, each with its own sequence and instant", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
 		d.mustRecord("b", call("zero"))
-		got, err := d.store.Append(d.ctx, d.adding("b", d.keyed("k1", call("one")), d.keyed("", call("two")), d.keyed("k3", call("three"))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(d.store.Append(d.ctx, d.adding("b", d.keyed("k1", call("one")), d.keyed("", call("two")), d.keyed("k3", call("three")))))(t)
 		for i, r := range got {
 			same(t, "the sequence", r.Sequence, int64(i+2))
 		}
 		same(t, "the records", d.records("b"), calls("zero", "one", "two", "three"))
-		page, err := d.store.Records(d.ctx, "b", 0, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(d.store.Records(d.ctx, "b", 0, 10))(t)
 		last := oda.Instant(0)
 		for _, r := range page.Records {
 			if r.RecordedOn <= last {
@@ -110,9 +105,7 @@ var batches = []scenario{
 			want = append(want, text)
 		}
 		for range 2 { // the second time nothing is stored
-			if _, err := d.store.Append(d.ctx, d.adding("b", records...)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.store.Append(d.ctx, d.adding("b", records...)))(t)
 		}
 		same(t, "the records", d.records("b"), want)
 	}},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/summary"
 )
 
@@ -71,21 +72,15 @@ var catalogue = []scenario{
 		d.mustUpdate(sbd("s"), `"n":3`)
 		same(t, "the summary of a document without anything", d.look(sbd("s")).Summary, oda.Summary{})
 
-		if _, err := d.store.Create(d.ctx, d.write(eb("b"), `{"sbd_ref":"s","sbd_version":2,"request_responses":[{"request":"x","name":"no"}]}`), "k"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.store.Create(d.ctx, d.write(eb("b"), `{"sbd_ref":"s","sbd_version":2,"request_responses":[{"request":"x","name":"no"}]}`), "k"))(t)
 		d.mustBeCatalogued(eb("b"))
 		d.mustRecord("b", `{"request":"y","sbd_ref":"no"}`)
 		d.mustBeCatalogued(eb("b"))
-		if _, err := d.send(d.keep(eb("b"), document(d.mustGet(eb("b")).Metadata, `"sbd_ref":"s","sbd_version":3,"name":"kept"`))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.send(d.keep(eb("b"), document(d.mustGet(eb("b")).Metadata, `"sbd_ref":"s","sbd_version":3,"name":"kept"`))))(t)
 		d.mustBeCatalogued(eb("b"))
 		conditional := d.write(eb("b"), document(d.mustGet(eb("b")).Metadata, `"name":"conditional"`))
 		conditional.Condition = match(d.mustGet(eb("b")).Metadata.Tag())
-		if _, err := d.send(conditional); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.send(conditional))(t)
 		d.mustBeCatalogued(eb("b"))
 
 		several := []writing{
@@ -93,9 +88,7 @@ var catalogue = []scenario{
 			d.write(eb("b"), document(d.mustGet(eb("b")).Metadata, listing(`{"request":"z"}`)+`,"name":"of several too"`)),
 			d.write(oda.Ref{Kind: oda.Project, ID: "p"}, `{"obs_blocks":[{"obs_block_id":"ob-1","sbd_ids":["s"]}]}`),
 		}
-		if _, err := d.store.Put(d.ctx, several); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.store.Put(d.ctx, several))(t)
 		for _, put := range several {
 			d.mustBeCatalogued(put.Ref)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/internal/test/must"
 )
 
 var changes = []scenario{
@@ -34,9 +35,7 @@ var changes = []scenario{
 	{"a version that keeps its records stands between them", func(t *testing.T, d *desk) {
 		m := d.mustPut(eb("a"), `{}`).Metadata
 		d.mustRecord("a", record(1))
-		if _, err := d.send(d.keep(eb("a"), document(m, `"kept":1`))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.send(d.keep(eb("a"), document(m, `"kept":1`))))(t)
 		d.mustRecord("a", record(2))
 		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-1 by anna", "ebs/a v2 by anna", "ebs/a v2 2-2 by anna")
 	}},
@@ -46,9 +45,7 @@ var changes = []scenario{
 			t.Fatal("an update without metadata was taken")
 		}
 		for range 2 {
-			if _, err := d.one(d.adding("a", d.keyed("k", record(1)))); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.one(d.adding("a", d.keyed("k", record(1)))))(t)
 		}
 		d.mustRecord("a", record(2))
 		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-2 by anna")
@@ -131,9 +128,7 @@ var changesInside = []scenario{
 			for i := range batch {
 				batch[i].Text = []byte(record(i))
 			}
-			if _, err := d.store.Append(d.ctx, d.adding("a", batch...)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.store.Append(d.ctx, d.adding("a", batch...)))(t)
 		}
 		d.recent(0, 10, nil, 0, "ebs/a v1 1-600 by anna", "ebs/a v1 by anna")
 		d.recent(400, 10, nil, 0, "ebs/a v1 1-398 by anna", "ebs/a v1 by anna")
@@ -145,9 +140,7 @@ var changesInside = []scenario{
 		told := make(chan error, 1)
 		go func() { told <- log.Await(t.Context(), end) }()
 		d.mustPut(sbd("b"), `{}`)
-		if err := <-told; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-told)
 		d.changed(end, 10, "sbds/b v1 by anna")
 		if err := log.Await(t.Context(), 0); err != nil {
 			t.Errorf("what is there already was waited for: %v", err)
@@ -157,9 +150,7 @@ var changesInside = []scenario{
 		log := d.engine
 		told := make(chan error, 1)
 		go func() { told <- log.Await(t.Context(), 0) }()
-		if err := d.engine.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.engine.Close())
 		refused(t, <-told, oda.Unavailable)
 	}},
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // atOnce bounds an answer that needs no waiting. It is far less than an
@@ -14,9 +15,7 @@ const atOnce = 2 * time.Second
 var closing = []scenario{
 	{"a closed store says at once that it is unavailable", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		if err := d.engine.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.engine.Close())
 		for name, call := range map[string]func() error{
 			"Get": func() error { _, err := d.engine.Get(d.ctx, eb("b")); return err },
 			"Put": func() error { _, err := d.put(eb("c"), `{}`); return err },

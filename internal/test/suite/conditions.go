@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // match returns the condition of If-Match with these entity tags.
@@ -82,9 +83,7 @@ var conditions = []scenario{
 		_, err := d.send(put)
 		refused(t, err, oda.Precondition)
 		put.Condition = match(r.Metadata.Tag())
-		if _, err := d.send(put); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.send(put))(t)
 	}},
 }
 
@@ -94,10 +93,7 @@ var conditionsInside = []scenario{
 		notThese := func(tags ...string) oda.Condition { return oda.Condition{NoneMatch: &oda.Tags{List: tags}} }
 		fresh := d.write(sbd("s"), `{}`)
 		fresh.Condition = notThese("1-1")
-		e, err := d.send(fresh)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(d.send(fresh))(t)
 		m := e.Metadata
 		for i, test := range []struct {
 			condition oda.Condition
@@ -119,8 +115,6 @@ var conditionsInside = []scenario{
 		}
 		put := d.write(sbd("s"), document(m, ""))
 		put.Condition = match("\xff", m.Tag())
-		if _, err := d.send(put); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.send(put))(t)
 	}},
 }

@@ -7,6 +7,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/internal/test/must"
 )
 
 // create stores a new entity under this identifier, as for a request with this
@@ -101,13 +102,10 @@ var creationInside = []scenario{
 		want := Render(t, d.mustCreate(eb("b"), "key", `{}`))
 		d.mustRecord("b", `{"request":"one"}`)
 		d.mustUpdate(eb("b"), `"n":2`)
-		e, err := created(oda.ExecutionBlock, `{}`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(created(oda.ExecutionBlock, `{}`))(t)
 		same(t, "what the key created", Render(t, e), want)
 		same(t, "its version", e.Metadata.Version, int64(1))
-		_, err = created(oda.ExecutionBlock, `{"n":2}`)
+		_, err := created(oda.ExecutionBlock, `{"n":2}`)
 		refused(t, err, oda.KeyReused)
 		if e, err := created(oda.SBDefinition, `{}`); e != nil || err != nil {
 			t.Fatalf("a key of another kind returned %v, %v", e, err)
@@ -116,10 +114,7 @@ var creationInside = []scenario{
 	{"a block is created with an empty list of records", func(t *testing.T, d *desk) {
 		document := Document(t, oda.ExecutionBlock, `{"a":1}`)
 		document.Listed = true
-		e, err := d.engine.Create(d.ctx, Put(document, "b", "anna", d.clock.Now()), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(d.engine.Create(d.ctx, Put(document, "b", "anna", d.clock.Now()), nil))(t)
 		same(t, "the document", d.text(eb("b")), fill(`{"eb_id":"b","a":1,"request_responses":[],"metadata":{<M>}}`, "", e.Metadata))
 		r := d.mustRecord("b", `{"request":"one"}`)
 		same(t, "the sequence", r.Sequence, int64(1))
@@ -136,19 +131,14 @@ var creationInside = []scenario{
 				archive.Write{User: "anna", Key: key, Operation: "createSBD", Received: []byte(`{"n":2}`)})
 		}
 		minter.Queue("old", "old", "fresh")
-		e, err := create("key")
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(create("key"))(t)
 		same(t, "the entity", e.Ref, sbd("fresh"))
 		same(t, "the number of identifiers", minter.Minted(), 3)
-		if e, err = create("key"); err != nil {
-			t.Fatal(err)
-		}
+		e = must.Get(create("key"))(t)
 		same(t, "the entity of the retry", e.Ref, sbd("fresh"))
 		same(t, "the number of identifiers after a retry", minter.Minted(), 3)
 		minter.Queue("old", "fresh", "old", "fresh", "old", "old", "old")
-		_, err = create("")
+		_, err := create("")
 		refused(t, err, oda.IdentifierService)
 		same(t, "the document", d.text(sbd("old")), before)
 		same(t, "the count", d.counts()[oda.SBDefinition], int64(2))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // days are about the index of the days of calls.
@@ -49,9 +50,7 @@ var days = []scenario{
 		for range 3 {
 			d.mustRecord("b", call("r"))
 		}
-		if _, err := d.engine.Append(d.ctx, d.adding("b", d.keyed("1", call("r")), d.keyed("2", call("r")))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.engine.Append(d.ctx, d.adding("b", d.keyed("1", call("r")), d.keyed("2", call("r")))))(t)
 		d.mustFind("1969-12-29", "1969-12-30", map[string][]int64{"b": {1, 2}, "listed": {1}})
 		d.mustFind("1969-12-31", "1969-12-31", map[string][]int64{"b": {3, 4, 5}, "listed": nil})
 	}},
@@ -63,9 +62,7 @@ var days = []scenario{
 			d.keyed("5", sentOn("2026-03-07")), d.keyed("6", sentOn("2026-03-05")),
 		}
 		for _, some := range [][]oda.NewRecord{batch[:4], batch, batch} {
-			if _, err := d.engine.Append(d.ctx, d.adding("b", some...)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.engine.Append(d.ctx, d.adding("b", some...)))(t)
 		}
 		d.mustFind("2026-03-01", "2026-03-01", map[string][]int64{"b": {2}})
 		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {3, 4}})
@@ -85,17 +82,13 @@ var days = []scenario{
 		d.mustRecord("b", sentOn("2026-03-02"))
 		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {5}})
 		m := d.mustGet(eb("b")).Metadata
-		if _, err := d.send(d.keep(eb("b"), document(m, ""))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.send(d.keep(eb("b"), document(m, ""))))(t)
 		d.mustRecord("b", sentOn("2026-03-02"))
 		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {5, 6}})
 	}},
 	{"a block that is created with a list", func(t *testing.T, d *desk) {
 		put := d.write(eb("b"), `{`+listing(sentOn("2026-03-01"), sentOn("2026-03-02"))+`}`)
-		if _, err := d.store.Create(d.ctx, put, "k"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.store.Create(d.ctx, put, "k"))(t)
 		d.mustFind("2026-03-02", "2026-03-02", map[string][]int64{"b": {2}})
 	}},
 	{"calls of any year that can be written", func(t *testing.T, d *desk) {
@@ -138,10 +131,7 @@ var days = []scenario{
 		for range 5 { // one by one, and three at a time
 			want = append(want, d.mustRecord("b", sentOn("2026-03-01T12:00:00Z")).Sequence)
 			one := d.keyed("", sentOn("2026-03-01"))
-			receipts, err := d.engine.Append(d.ctx, d.adding("b", one, one, one))
-			if err != nil {
-				t.Fatal(err)
-			}
+			receipts := must.Get(d.engine.Append(d.ctx, d.adding("b", one, one, one)))(t)
 			for _, r := range receipts {
 				want = append(want, r.Sequence)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 var documents = []scenario{
@@ -74,10 +75,7 @@ var documents = []scenario{
 var documentsInside = []scenario{
 	{"the archive knows how much room it takes", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("a"), `{"text":"`+strings.Repeat("long ", 10_000)+`"}`)
-		usage, err := d.engine.Usage(d.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		usage := must.Get(d.engine.Usage(d.ctx))(t)
 		if usage.Bytes < 10_000 || usage.Free != nil && *usage.Free <= 0 {
 			t.Errorf("it takes %d bytes, and %v are free", usage.Bytes, usage.Free)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/internal/test/must"
 	"oda/summary"
 )
 
@@ -77,10 +78,7 @@ var moving = []scenario{
 			same(t, "the end after it was loaded again", other.end(), d.end())
 
 			same(t, "what a known key has created", other.mustCreate(eb("new"), "k", filled).Ref, eb("a"))
-			receipt, err := other.one(other.adding("a", other.keyed("r", record(3))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			receipt := must.Get(other.one(other.adding("a", other.keyed("r", record(3)))))(t)
 			same(t, "the record of a known key", receipt.Sequence, int64(3))
 			same(t, "the next record", other.mustRecord("a", record(7)).Sequence, int64(7))
 			same(t, "the next version", other.mustUpdate(sbd("a"), `"n":3`).Metadata.Version, int64(3))

@@ -16,6 +16,7 @@ import (
 
 	"oda"
 	"oda/client"
+	"oda/internal/test/must"
 	"oda/night"
 )
 
@@ -98,19 +99,14 @@ var nightsInside = []scenario{
 		}()
 		last := int64(0)
 		for range 30 {
-			report, err := reporter.Report(d.ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := must.Get(reporter.Report(d.ctx, q))(t)
 			if report.Calls < last || report.Calls%2 != 0 {
 				t.Errorf("%d calls are reported, after %d", report.Calls, last)
 			}
 			last = report.Calls
 		}
 		close(stop)
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-ended)
 	}},
 }
 

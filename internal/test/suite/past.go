@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 var past = []scenario{
@@ -35,18 +36,13 @@ var past = []scenario{
 		d.as("dora").mustRecord("b", call("four"))
 		second := d.text(eb("b"))
 		keep := d.keep(eb("b"), document(m, ""))
-		if _, err := d.send(keep); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.send(keep))(t)
 		third := d.text(eb("b"))
 		for i, want := range []string{first, second, third} {
 			same(t, "the document", Render(t, d.mustVersion(eb("b"), int64(i)+1)), want)
 		}
 		same(t, "the document as it was created", Render(t, d.mustAsOf(eb("b"), m.CreatedOn)), empty)
-		records, err := recordsIn(third)
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := must.Get(recordsIn(third))(t)
 		same(t, "what the last version keeps", records, []string{call("two"), call("three"), call("four")})
 	}},
 	{"a version that there is not could not be found", func(t *testing.T, d *desk) {
@@ -94,10 +90,7 @@ var past = []scenario{
 		}
 		var seen []int64
 		for before := int64(math.MaxInt64); before > 1; {
-			page, err := d.store.Versions(d.ctx, sbd("s"), before, 4)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(d.store.Versions(d.ctx, sbd("s"), before, 4))(t)
 			for _, v := range page {
 				seen = append(seen, v.Metadata.Version)
 			}
@@ -130,9 +123,7 @@ var pastInside = []scenario{
 			for i := range length / parts {
 				some = append(some, d.keyed("", call(fmt.Sprint(part*length/parts+i))))
 			}
-			if _, err := d.store.Append(d.ctx, d.adding("b", some...)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.store.Append(d.ctx, d.adding("b", some...)))(t)
 		}
 		want := d.text(eb("b"))
 		d.mustUpdate(eb("b"), listing())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/provenance"
 )
 
@@ -104,9 +105,7 @@ var tracing = []scenario{
 			puts = append(puts, d.write(eb(fmt.Sprintf("eb-%04d", i)), `{"sbd_ref":"hub","sbd_version":3}`))
 		}
 		puts = append(puts, d.write(sbi("sbi"), `{"sbd_ref":"hub"}`))
-		if _, err := d.store.Put(d.ctx, puts); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.store.Put(d.ctx, puts))(t)
 		p := d.provenance(sbi("sbi"))
 		if len(p.Nodes) != 1000 || !p.Truncated || p.Nodes[1].Ref != sbd("hub") || p.Nodes[1].Exists || len(p.Edges) != 999 {
 			t.Fatalf("%d nodes, truncated: %t, the second is %+v, %d edges", len(p.Nodes), p.Truncated, p.Nodes[1], len(p.Edges))
@@ -179,10 +178,7 @@ var tracingInside = []scenario{
 			"to few":           {sbi("sbi"), provenance.Walk{Most: 2}, []oda.Ref{sbi("sbi"), sbd("named")}},
 			"down from an end": {eb("eb"), provenance.Walk{Direction: provenance.Down}, []oda.Ref{eb("eb")}},
 		} {
-			nodes, err := provenance.New(d.engine).Walk(d.ctx, test.walk, d.look(test.from))
-			if err != nil {
-				t.Fatal(err)
-			}
+			nodes := must.Get(provenance.New(d.engine).Walk(d.ctx, test.walk, d.look(test.from)))(t)
 			same(t, "what is reached "+about, refs(nodes), test.want)
 		}
 	}},
@@ -192,9 +188,7 @@ var tracingInside = []scenario{
 		for i := range blocks {
 			puts = append(puts, d.write(eb(fmt.Sprintf("eb-%04d", i)), `{"sbd_ref":"hub"}`))
 		}
-		if _, err := d.store.Put(d.ctx, puts); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.store.Put(d.ctx, puts))(t)
 		nodes, err := provenance.New(d.engine).Below(d.ctx, sbd("hub"))
 		if err != nil || len(nodes) != 1+blocks {
 			t.Fatalf("%d entities are reached, error %v", len(nodes), err)

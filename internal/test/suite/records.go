@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // call returns a record.
@@ -137,10 +138,7 @@ var records = []scenario{
 	{"a block can be changed while a script records into it", func(t *testing.T, d *desk) {
 		m := d.mustPut(eb("b"), `{"n":1,`+listing(call("a"))+`}`).Metadata
 		d.as("script").mustRecord("b", call("b"))
-		e, err := d.send(d.keep(eb("b"), document(m, `"n":2`)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(d.send(d.keep(eb("b"), document(m, `"n":2`))))(t)
 		want := `{"eb_id":"b",` + document(e.Metadata, `"n":2,`+listing(calls("a", "b")...))[1:]
 		same(t, "the version", e.Metadata.Version, int64(2))
 		same(t, "the answer", Render(t, e), want)
@@ -149,7 +147,7 @@ var records = []scenario{
 		same(t, "the records", d.records("b"), calls("a", "b", "c"))
 
 		// Only the version and the creation are compared.
-		_, err = d.send(d.keep(eb("b"), document(m, `"n":3`)))
+		_, err := d.send(d.keep(eb("b"), document(m, `"n":3`)))
 		same(t, "the list of faults", pointers(refused(t, err, oda.MetadataMismatch)), []string{"/metadata/version"})
 		_, err = d.send(d.keep(eb("b"), `{"metadata":{"version":2,"last_modified_by":"x"}}`))
 		same(t, "the list of faults", pointers(refused(t, err, oda.MetadataMismatch)),
@@ -163,27 +161,18 @@ var records = []scenario{
 		}
 		m = d.mustPut(eb("b"), document(m, listing(append(d.records("b")[5:], d.records("b")[:5]...)...))).Metadata
 		d.mustRecord("b", call("last"))
-		e, err := d.send(d.keep(eb("b"), document(m, "")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(d.send(d.keep(eb("b"), document(m, ""))))(t)
 		same(t, "the answer", Render(t, e), d.text(eb("b")))
 	}},
 	{"a keep works on a block without a list, with an empty list, and on a new block", func(t *testing.T, d *desk) {
 		for id, members := range map[string]string{"none": "", "empty": listing()} {
 			m := d.mustPut(eb(id), "{"+members+"}").Metadata
-			e, err := d.send(d.keep(eb(id), document(m, "")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(d.send(d.keep(eb(id), document(m, ""))))(t)
 			want := `{"eb_id":"` + id + `",` + document(e.Metadata, members)[1:]
 			same(t, "the answer", Render(t, e), want)
 			same(t, "the document", d.text(eb(id)), want)
 		}
-		e, err := d.send(d.keep(eb("new"), `{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(d.send(d.keep(eb("new"), `{}`)))(t)
 		same(t, "the document", d.text(eb("new")), fill(`{"eb_id":"new","metadata":{<M>}}`, "", e.Metadata))
 	}},
 	{"a keep after a reordering keeps the records of the version", func(t *testing.T, d *desk) {
@@ -192,10 +181,7 @@ var records = []scenario{
 		d.mustRecord("b", call("y"))
 		m := d.mustGet(eb("b")).Metadata
 		for range 2 {
-			e, err := d.send(d.keep(eb("b"), document(m, "")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(d.send(d.keep(eb("b"), document(m, ""))))(t)
 			m = e.Metadata
 			same(t, "the records", d.records("b"), calls("c", "x", "a", "y"))
 		}
@@ -228,14 +214,9 @@ var recordsInside = []scenario{
 	{"the answer to a keep is complete, whatever happens in the store", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{`+listing(call("one"), call("two"))+`}`)
 		m := d.mustRecord("b", call("three")).Metadata
-		e, err := d.send(d.keep(eb("b"), document(m, "")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(d.send(d.keep(eb("b"), document(m, ""))))(t)
 		want := d.text(eb("b"))
-		if err := d.engine.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.engine.Close())
 		same(t, "the answer", Render(t, e), want)
 	}},
 }

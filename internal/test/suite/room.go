@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 // meter is a room that notes what is taken. It refuses what is more than most.
@@ -41,9 +42,7 @@ var room = []scenario{
 			size := oda.LargeText + more
 			d.mustPut(sbd(id), padded(size-frame))
 			m := &meter{most: 1 << 20}
-			if _, err := d.engine.Get(oda.WithRoom(d.ctx, m), sbd(id)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.engine.Get(oda.WithRoom(d.ctx, m), sbd(id)))(t)
 			same(t, "the room", m.held, int64(more*size))
 		}
 	}},
@@ -103,10 +102,7 @@ var room = []scenario{
 			t.Errorf("without room: %v", err)
 		}
 		m := &meter{most: 64 << 20}
-		page, err := d.engine.Records(oda.WithRoom(d.ctx, m), "b", 0, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(d.engine.Records(oda.WithRoom(d.ctx, m), "b", 0, 10))(t)
 		if len(page.Records) != 1 || !page.More || page.Room != m.held || m.held < large {
 			t.Errorf("a page has %d records of %d bytes, and %d are held", len(page.Records), page.Room, m.held)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/search"
 )
 
@@ -133,9 +134,7 @@ var searches = []scenario{
 	{"documents of one request are each found by what they say themselves", func(t *testing.T, d *desk) {
 		large := `{"name":[` + strings.Repeat(`"a",`, 150_000) + `"b"],"telescope":"ska_low"}`
 		small := `{"telescope":"ska_mid","name":"findme please","prj_ref":"prj-1","t":{"ra":77.5,"dec":10.25}}`
-		if _, err := d.store.Put(d.ctx, []writing{d.write(sbd("large-1"), large), d.write(sbd("small"), small), d.write(sbd("large-2"), large)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.store.Put(d.ctx, []writing{d.write(sbd("large-1"), large), d.write(sbd("small"), small), d.write(sbd("large-2"), large)}))(t)
 		for _, raw := range []string{"telescope=ska_mid", "q=findme please", "ref=prj-1", "cone=77.5,10.25,0.1"} {
 			same(t, raw, d.found(oda.SBDefinition, raw), []string{"small"})
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 var several = []scenario{
@@ -24,10 +25,7 @@ var several = []scenario{
 			}
 			puts = append(puts, d.write(ref, text))
 		}
-		entities, err := d.store.Put(d.ctx, puts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entities := must.Get(d.store.Put(d.ctx, puts))(t)
 		for i, ref := range refs {
 			same(t, "the entity in the answer", entities[i].Ref, ref)
 			same(t, "the document", d.text(ref), Render(t, entities[i]))
@@ -96,9 +94,7 @@ var several = []scenario{
 			puts = append(puts, d.write(eb(id), document(d.mustGet(eb(id)).Metadata,
 				listing(fmt.Sprintf(`{"request":"new %d"}`, i), fmt.Sprintf(`{"request":"old %d"}`, i)))))
 		}
-		if _, err := d.store.Put(d.ctx, puts); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.store.Put(d.ctx, puts))(t)
 		for i := range 3 {
 			id := fmt.Sprintf("b%d", i)
 			same(t, "the records", d.records(id), []string{fmt.Sprintf(`{"request":"new %d"}`, i), fmt.Sprintf(`{"request":"old %d"}`, i)})
@@ -110,10 +106,7 @@ var several = []scenario{
 		for i := range puts {
 			puts[i] = d.write(oda.Ref{Kind: oda.Kinds[i%4], ID: fmt.Sprintf("e%d", i/4)}, fmt.Sprintf(`{"n":%d}`, i))
 		}
-		entities, err := d.store.Put(d.ctx, puts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entities := must.Get(d.store.Put(d.ctx, puts))(t)
 		for i := range puts {
 			same(t, "the entity", entities[i].Ref, puts[i].Ref)
 		}

@@ -18,6 +18,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/test/judge"
+	"oda/internal/test/must"
 	"oda/night"
 	"oda/provenance"
 	"oda/search"
@@ -46,10 +47,7 @@ func speak(tb testing.TB, engine oda.Engine) spoken {
 		api.ServeHTTP(w, r.WithContext(withAside(r.Context(), r.Header.Get(asideHeader))))
 	}))
 	tb.Cleanup(server.Close)
-	checked, err := judge.New(server.URL+"/api/v1", maxDepth, carrier{server.Client().Transport}, func(complaint string) { tb.Error(complaint) })
-	if err != nil {
-		tb.Fatal(err)
-	}
+	checked := must.Get(judge.New(server.URL+"/api/v1", maxDepth, carrier{server.Client().Transport}, func(complaint string) { tb.Error(complaint) }))(tb)
 	return spoken{tb, server.URL, &http.Client{Transport: checked}}
 }
 

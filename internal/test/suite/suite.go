@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/internal/test/must"
 	"oda/internal/test/proof"
 	"oda/night"
 )
@@ -77,9 +78,7 @@ func RunSpoken(t *testing.T, open func(tb testing.TB) oda.Engine) {
 func shorten(t *testing.T) {
 	t.Helper()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		if err := checks.Value.Set(fmt.Sprint(proof.Rounds(30, 100))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, checks.Value.Set(fmt.Sprint(proof.Rounds(30, 100))))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/internal/test/must"
 	"oda/internal/test/proof"
 	"oda/summary"
 )
@@ -171,17 +172,13 @@ var telescopes = []scenario{
 		add := d.adding("b", d.keyed("k", call("one")))
 		add.Telescopes = boundTo("mid")
 		for range 2 {
-			if _, err := d.engine.Append(d.ctx, add); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.engine.Append(d.ctx, add))(t)
 		}
 		d.mustUpdate(eb("b"), of("low")+","+listing(call("one")))
 		_, err := d.engine.Append(d.ctx, add)
 		refused(t, err, oda.Forbidden)
 		add.Telescopes = nil
-		if _, err := d.engine.Append(d.ctx, add); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.engine.Append(d.ctx, add))(t)
 	}},
 	{"whatever races, a bound caller writes only where the telescope is theirs", movingTelescopes},
 }
@@ -267,14 +264,8 @@ func movingTelescopes(t *testing.T, d *desk) {
 		return nil
 	})
 	telescopeOf := func(block string, version int64) string {
-		found, err := d.engine.Version(d.ctx, eb(block), version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := summary.OfEntity(found)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(d.engine.Version(d.ctx, eb(block), version))(t)
+		s := must.Get(summary.OfEntity(found))(t)
 		return s.Telescope
 	}
 	theirs := func(w write, version int64, orNone bool) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/test/must"
 )
 
 var versions = []scenario{
@@ -146,9 +147,7 @@ var versions = []scenario{
 // versionsInside need an engine itself.
 var versionsInside = []scenario{
 	{"a running engine answers a ping", func(t *testing.T, d *desk) {
-		if err := d.engine.Ping(d.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.engine.Ping(d.ctx))
 	}},
 }
 
@@ -205,10 +204,7 @@ func timeGoesOn(t *testing.T, d *desk) {
 	d.clock.Set(start, 0)
 	var m oda.Metadata
 	put := func(p writing) oda.Metadata {
-		e, err := d.send(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(d.send(p))(t)
 		return e.Metadata
 	}
 	changes := map[string]func() oda.Metadata{
@@ -221,18 +217,12 @@ func timeGoesOn(t *testing.T, d *desk) {
 			return put(p)
 		},
 		"an update beside another entity": func() oda.Metadata {
-			all, err := d.store.Put(d.ctx, []writing{d.write(sbd("s-"+m.Tag()), `{}`), d.write(eb("b"), document(m, ""))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := must.Get(d.store.Put(d.ctx, []writing{d.write(sbd("s-"+m.Tag()), `{}`), d.write(eb("b"), document(m, ""))}))(t)
 			return all[1].Metadata
 		},
 		"a record": func() oda.Metadata { return d.mustRecord("b", call("r")).Metadata },
 		"several records": func() oda.Metadata {
-			receipts, err := d.store.Append(d.ctx, d.adding("b", d.keyed("", call("r")), d.keyed("", call("s")), d.keyed("", call("t"))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			receipts := must.Get(d.store.Append(d.ctx, d.adding("b", d.keyed("", call("r")), d.keyed("", call("s")), d.keyed("", call("t")))))(t)
 			m.LastModifiedOn += oda.Instant(len(receipts) - 1)
 			return d.mustGet(eb("b")).Metadata
 		},
