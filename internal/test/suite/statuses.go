@@ -34,17 +34,22 @@ var spellings = []func(string) string{
 func (a direct) Say(ctx context.Context, say oda.NewStatus) (*oda.Status, error) {
 	w := archive.Write{User: say.By, Telescopes: say.Telescopes}
 	if say.Key != nil {
-		w.Key = say.Key.Value
-		w.Received = fmt.Appendf(nil, "%q %q %d %t %q", say.Text, say.Reason, say.Version, say.Guarded, say.Previous)
-		if say.At != nil {
-			w.Received = append(w.Received, say.At.String()...)
-		}
-		if say.Class != nil {
-			w.Received = append(w.Received, say.Class.String()...)
-		}
+		w.Key, w.Received = say.Key.Value, sent(say)
 	}
 	said, err := archive.New(guided{a.engine}, nil).Say(about(ctx, oda.Put{At: say.Now}), say, w)
 	return told(said, err)
+}
+
+// sent returns what a caller sends to say a status.
+func sent(say oda.NewStatus) []byte {
+	text := fmt.Appendf(nil, "%q %q %d %t %q", say.Text, say.Reason, say.Version, say.Guarded, say.Previous)
+	if say.At != nil {
+		text = append(text, say.At.String()...)
+	}
+	if say.Class != nil {
+		text = append(text, say.Class.String()...)
+	}
+	return text
 }
 
 func (a direct) Status(ctx context.Context, ref oda.Ref) (*oda.Status, error) {
