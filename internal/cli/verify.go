@@ -126,6 +126,9 @@ func manyOf(n int64, thing string) string {
 	if stem, ok := strings.CutSuffix(thing, "y"); ok {
 		return grouped(n) + " " + stem + "ies"
 	}
+	if strings.HasSuffix(thing, "s") {
+		return grouped(n) + " " + thing + "es"
+	}
 	return grouped(n) + " " + thing + "s"
 }
 

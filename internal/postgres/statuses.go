@@ -15,6 +15,9 @@ func (s *Store) Say(context.Context, oda.NewStatus) (*oda.Status, error) { retur
 // Status implements oda.Engine.
 func (s *Store) Status(context.Context, oda.Ref) (*oda.Status, error) { return nil, errLater }
 
+// SaidSince implements oda.Mover.
+func (s *Store) SaidSince(context.Context, oda.Instant, func(oda.Ref) error) error { return errLater }
+
 // StatusesBefore implements oda.Engine.
 func (s *Store) StatusesBefore(context.Context, oda.Ref, int64, int) ([]oda.Status, error) {
 	return nil, errLater
