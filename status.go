@@ -257,7 +257,8 @@ func (n *NewStatus) Admit(stored string) error {
 }
 
 // Entry is the rule by which a status becomes an entry. It is given the current version
-// of the entity, and its standing.
+// of the entity, and its standing. Of what is said now, the last counts, so a clock that
+// has gone back, or is behind another's, counts from the current entry on.
 func (n *NewStatus) Entry(version int64, now Standing) (*Status, error) {
 	if n.Version > version {
 		return nil, &Error{
@@ -274,15 +275,19 @@ func (n *NewStatus) Entry(version int64, now Standing) (*Status, error) {
 			Faults: []Fault{{"/previous", fmt.Sprintf("is %s, stored is %s", quotedOrNone(n.Previous), quotedOrNone(now.Text))}},
 		}
 	}
+	on := n.Now
+	if now.Sequence > 0 {
+		on = max(on, now.At)
+	}
 	entry := &Status{
-		Ref: n.Ref, Sequence: now.Last + 1, Text: n.Text, Class: ClassOf(n.Text), Reason: n.Reason, At: n.Now, Version: version,
-		Previous: now.Text, By: n.By, On: n.Now,
+		Ref: n.Ref, Sequence: now.Last + 1, Text: n.Text, Class: ClassOf(n.Text), Reason: n.Reason, At: on, Version: version,
+		Previous: now.Text, By: n.By, On: on,
 	}
 	if n.Class != nil {
 		entry.Class = *n.Class
 	}
 	if n.At != nil {
-		entry.At = min(*n.At, n.Now)
+		entry.At = min(*n.At, on)
 	}
 	if n.Version > 0 {
 		entry.Version = n.Version
