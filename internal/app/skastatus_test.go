@@ -138,6 +138,7 @@ func TestStatusesOfSKAsArchiveThatAreNone(t *testing.T) {
 	source := env.Postgres(t)
 	env.Exec(t, env.Connect(t, source), strings.Split(skaSchemas["1.7"]+";"+skaRows+`;
 		CREATE TABLE tab_oda_sbd_status_history (id serial, sbd_ref text, version integer);
+		CREATE TABLE tab_oda_status (id serial, entity_id text, status text);
 		CREATE TABLE tab_oda_eb_status_history (id serial, eb_ref text, version integer, current_status text, created_on timestamptz);
 		INSERT INTO tab_oda_eb_status_history (eb_ref, version, current_status, created_on) VALUES
 			('eb-1', 1, '', '2022-10-03Z'), ('eb-1', 1, NULL, '2022-10-03Z'), ('eb-1', NULL, 'Created', '2022-10-03Z'), ('eb-1', 1, 'Created', NULL), (NULL, 1, 'Created', '2022-10-03Z'),
@@ -162,7 +163,8 @@ func TestStatusesOfSKAsArchiveThatAreNone(t *testing.T) {
 	if diff := cmp.Diff(want, aside); diff != "" {
 		t.Error(diff)
 	}
-	if len(notes) != 1 || !strings.Contains(notes[0], "the table tab_oda_sbd_status_history of ") || !strings.HasSuffix(notes[0], "has no column current_status, so no statuses were read there") {
+	if len(notes) != 2 || !strings.Contains(notes[0], "the table tab_oda_sbd_status_history of ") || !strings.HasSuffix(notes[0], "has no column current_status, so no statuses were read there") ||
+		!strings.Contains(notes[1], "the table tab_oda_status of ") || !strings.HasSuffix(notes[1], "is none that is known, so nothing was read there") {
 		t.Errorf("it says %q", notes)
 	}
 }
