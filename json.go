@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -71,3 +72,31 @@ const MaxDepth = 10_000
 // MaxStoredDepth exceeds every bound on nesting under which a document can have
 // been stored.
 const MaxStoredDepth = 1 << 20
+
+// textIn decodes a JSON string, mostly without a copy. It returns nil for any
+// other value.
+func textIn(value []byte) []byte {
+	if len(value) < 2 || value[0] != '"' {
+		return nil
+	}
+	if bytes.IndexByte(value, '\\') >= 0 {
+		return []byte(rawjson.Unquote(value))
+	}
+	return value[1 : len(value)-1]
+}
+
+// appendTextOrNull appends a text as JSON, null if it is empty.
+func appendTextOrNull(dst []byte, text string) []byte {
+	if text == "" {
+		return append(dst, "null"...)
+	}
+	return rawjson.AppendQuoted(dst, text)
+}
+
+// appendInstantOrNull appends an instant as JSON, null if it is not known.
+func appendInstantOrNull(dst []byte, at Instant, known bool) []byte {
+	if !known {
+		return append(dst, "null"...)
+	}
+	return append(at.AppendTo(append(dst, '"')), '"')
+}
