@@ -100,3 +100,16 @@ func appendInstantOrNull(dst []byte, at Instant, known bool) []byte {
 	}
 	return append(at.AppendTo(append(dst, '"')), '"')
 }
+
+// integer parses a JSON number that is known to be whole: 2, 2.0 or 2e0. It
+// returns the largest int64 for a number that is too large; no version has it.
+func integer(number []byte) int64 {
+	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || f >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(f)
+}

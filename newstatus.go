@@ -3,6 +3,8 @@ package oda
 import (
 	"fmt"
 	"strconv"
+
+	"oda/internal/rawjson"
 )
 
 // NewStatus is a status to be added to those of an entity.
@@ -27,6 +29,36 @@ type NewStatus struct {
 	Telescopes *Telescopes
 }
 
+// ReadNewStatus returns the status of an entity that a request says. Its form has been
+// checked.
+func ReadNewStatus(ref Ref, text []byte, nodes []rawjson.Node) NewStatus {
+	say := NewStatus{Ref: ref}
+	for i := 1; i < nodes[0].Next; i = nodes[i].Next {
+		member, value := nodes[i], text[nodes[i].Start:nodes[i].End]
+		if member.Kind == rawjson.Null {
+			say.Guarded = say.Guarded || member.Name == "previous"
+			continue
+		}
+		switch member.Name {
+		case "status":
+			say.Text = rawjson.Unquote(value)
+		case "class":
+			class, _ := ClassNamed(rawjson.Unquote(value))
+			say.Class = &class
+		case "reason":
+			say.Reason = rawjson.Unquote(value)
+		case "at":
+			at, _ := ParseTime(rawjson.Unquote(value))
+			say.At = rounded(at, false)
+		case "version":
+			say.Version = integer(value)
+		case "previous":
+			say.Guarded, say.Previous = true, rawjson.Unquote(value)
+		}
+	}
+	return say
+}
+
 // Admit returns an error if the caller may not say a status of a document with that
 // telescope. The engine asks within the transaction that adds the entry.
 func (n *NewStatus) Admit(stored string) error {
@@ -34,7 +66,8 @@ func (n *NewStatus) Admit(stored string) error {
 }
 
 // Entry is the rule by which a status becomes an entry. It is given the current version
-// of the entity, and its standing.
+// of the entity, and its standing. Of what is said now, the last counts, so a clock that
+// has gone back, or is behind another's, counts from the current entry on.
 func (n *NewStatus) Entry(version int64, now Standing) (*Status, error) {
 	if n.Version > version {
 		return nil, &Error{
@@ -51,15 +84,19 @@ func (n *NewStatus) Entry(version int64, now Standing) (*Status, error) {
 			Faults: []Fault{{"/previous", fmt.Sprintf("is %s, stored is %s", quotedOrNone(n.Previous), quotedOrNone(now.Text))}},
 		}
 	}
+	on := n.Now
+	if now.Sequence > 0 {
+		on = max(on, now.At)
+	}
 	entry := &Status{
-		Ref: n.Ref, Sequence: now.Last + 1, Text: n.Text, Class: ClassOf(n.Text), Reason: n.Reason, At: n.Now, Version: version,
-		Previous: now.Text, By: n.By, On: n.Now,
+		Ref: n.Ref, Sequence: now.Last + 1, Text: n.Text, Class: ClassOf(n.Text), Reason: n.Reason, At: on, Version: version,
+		Previous: now.Text, By: n.By, On: on,
 	}
 	if n.Class != nil {
 		entry.Class = *n.Class
 	}
 	if n.At != nil {
-		entry.At = min(*n.At, n.Now)
+		entry.At = min(*n.At, on)
 	}
 	if n.Version > 0 {
 		entry.Version = n.Version
