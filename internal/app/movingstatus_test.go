@@ -1,8 +1,12 @@
 package app_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -132,6 +136,29 @@ func TestStatusesAreSaidAgain(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// Two imports of the same at once say each status once.
+func TestAStatusThatAnotherImportHasSaidMeanwhile(t *testing.T) {
+	t.Parallel()
+	_, source := toldArchive(t)
+	a := env.Start(t)
+	forward := a.Forward()
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost { // the other one is faster
+			body := must.Get(io.ReadAll(r.Body))(t)
+			a.Must("POST", strings.TrimPrefix(r.URL.Path, "/api/v1"), string(body), "Idempotency-Key", r.Header.Get("Idempotency-Key"))
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer between.Close()
+	if o := run(t, "import", source.URL(), "--url="+between.URL, "--quiet"); o.code != 0 {
+		t.Errorf("it exits with %d, and says %s%s", o.code, o.out, o.err)
+	}
+	if text := a.Must("GET", "/ebs/eb-1/status/history", "").Text(); strings.Count(text, `"sequence":`) != 4 {
+		t.Errorf("the block has %s", text)
 	}
 }
 
