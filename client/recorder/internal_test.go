@@ -40,7 +40,7 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 		}
 	}()
 	for begun := time.Now(); time.Since(begun) < time.Second; {
-		s := must.Get(createSession(dir, blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
+		s := must.Get(createSession(dir, blockFile{Spool: spoolForm, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
 		current.Store(&s.dir)
 		must.Do(t, s.remove())
 		s.release()
@@ -51,11 +51,11 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 
 func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	t.Parallel()
-	s := must.Get(createSession(t.TempDir(), blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
+	s := must.Get(createSession(t.TempDir(), blockFile{Spool: spoolForm, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
 	defer s.release()
 	w := must.Get(newWriter(s, SyncAlways, 1<<20))(t)
 	// The name of a segment must be synced like its content.
-	if err := w.append([]byte(`{"request":"a"}`)); err != nil || w.fresh {
+	if err := w.append(recordLine, []byte(`{"request":"a"}`)); err != nil || w.fresh {
 		t.Errorf("the first record: %v; the segment's name is not synced: %v", err, w.fresh)
 	}
 	// A pipe can be written to but not synced.
@@ -64,11 +64,11 @@ func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	defer reader.Close()
 	segment := w.file
 	w.file = pipe
-	if err := w.append([]byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
+	if err := w.append(recordLine, []byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
 		t.Errorf("a record that could not be synced: %v", err)
 	}
 	// Later records go to a new segment.
-	if err := w.append([]byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
+	if err := w.append(recordLine, []byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
 		t.Errorf("the next record: %v, in segment %d; the segment's name is not synced: %v", err, w.at.segment, w.fresh)
 	}
 	if err := errors.Join(w.finish(), segment.Close()); err != nil {
