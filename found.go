@@ -13,6 +13,7 @@ import (
 type Summary struct {
 	Telescope  string // empty: none
 	Name       string // empty: none
+	Status     string // that the document has; empty: none
 	Targets    []Target
 	References []Reference
 	Words      []string // folded, sorted, each once; without those of the identifier
@@ -21,7 +22,7 @@ type Summary struct {
 
 // Size returns roughly how many bytes of memory the summary takes.
 func (s *Summary) Size() int {
-	n := len(s.Telescope) + len(s.Name)
+	n := len(s.Telescope) + len(s.Name) + len(s.Status)
 	for _, word := range s.Words {
 		n += 16 + len(word)
 	}
@@ -72,6 +73,7 @@ type Found struct {
 	Ref
 	Metadata Metadata
 	Summary  Summary
+	Standing Standing
 	Damage   error // why the summary, or the body beside it, cannot be read
 }
 
@@ -112,6 +114,7 @@ func (r Reference) MarshalJSON() ([]byte, error) {
 type CatalogueEntry struct {
 	Hash      int64
 	Telescope string // empty: none
+	Status    string // empty: none
 	Summary   []byte // packed
 	Terms     string // with a space before and after each
 }

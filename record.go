@@ -162,10 +162,7 @@ func (k Key) Check(digest []byte) error {
 // telescope. Everyone who may record may do it into a block that has none. The
 // engine asks within the transaction that adds the records.
 func (a *Append) Admit(stored string) error {
-	if a.Telescopes == nil || stored == "" || a.Telescopes.has(stored) {
-		return nil
-	}
-	return a.Telescopes.refuse("the block "+a.Block, stored)
+	return a.Telescopes.admitAbout("the block "+a.Block, stored)
 }
 
 // Days returns the day of the call of each record to be added.

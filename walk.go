@@ -69,7 +69,9 @@ type Walk struct {
 	Sort      Sort
 	Bounds    Span   // of the instant by which the walk is sorted
 	User      string // created_by; only if sorted by creation
-	Telescope string // only if sorted by creation and without a user
+	Status    string // as FoldStatus returns it; only if sorted by creation and without a user
+	Class     Class  // only if sorted by creation, and without a user or a status
+	Telescope string // only if sorted by creation, and without any of these
 	Behind    *Place // after which the walk begins
 	Limit     int
 	Bare      bool // without summaries

@@ -14,14 +14,17 @@ import (
 type question struct {
 	Search
 	*Searcher
-	words []string // folded
-	where []Where
+	words  []string // folded
+	status string   // folded
+	where  []Where
 }
 
 // matches reports whether all filters match, except the conditions on the text.
 func (q *question) matches(f *oda.Found) bool {
 	return q.matchesMetadata(f.Metadata) &&
 		(q.Telescope == "" || f.Summary.Telescope == q.Telescope) &&
+		(q.status == "" || oda.FoldStatus(f.Standing.Text) == q.status) &&
+		(q.Class == oda.NoClass || f.Standing.Class == q.Class) &&
 		(q.Reference == "" || slices.ContainsFunc(f.Summary.References, q.matchesReference)) &&
 		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t oda.Target) bool { return q.Cone.Holds(t.RA, t.Dec) })) &&
 		q.matchesWords(f)

@@ -15,6 +15,8 @@ type Search struct {
 	Match             oda.MatchType
 	Created, Modified oda.Span
 	Telescope         string
+	Status            string
+	Class             oda.Class
 	Reference         string // an identifier that the entity refers to
 	ReferenceVersion  int64  // 0: any version, or no version
 	Cone              *sky.Cone

@@ -84,7 +84,7 @@ func (s *Searcher) SearchFirst(ctx context.Context, what Search, most int) (*Pag
 	if err != nil {
 		return nil, err
 	}
-	q := &question{what, s, words.Of(what.Words), where}
+	q := &question{what, s, words.Of(what.Words), oda.FoldStatus(what.Status), where}
 	j, err := q.answer(ctx, most)
 	if err != nil {
 		return &Page{Next: j.next()}, err
@@ -240,9 +240,14 @@ func (q *question) along(order oda.Sort) oda.Walk {
 		w.Bounds = q.Modified
 	case order.ByCreation():
 		w.Bounds = q.Created
-		if q.User != "" && q.Match == oda.UserEquals {
+		switch {
+		case q.User != "" && q.Match == oda.UserEquals:
 			w.User = q.User
-		} else {
+		case q.status != "":
+			w.Status = q.status
+		case q.Class != oda.NoClass:
+			w.Class = q.Class
+		default:
 			w.Telescope = q.Telescope
 		}
 	}
@@ -253,12 +258,19 @@ func (q *question) along(order oda.Sort) oda.Walk {
 // search would not use.
 func (q *question) detours() []oda.Walk {
 	var list []oda.Walk
-	for _, w := range []oda.Walk{q.along(oda.OldestFirst), q.along(oda.LastModifiedLast)} {
-		isNarrow := w.Bounds != (oda.Span{}) || w.User != "" || w.Telescope != ""
-		isDirect := w.Sort.ByCreation() && q.Sort.ByCreation() || w.Sort.ByModification() && q.Sort.ByModification()
-		if isNarrow && !isDirect {
-			list = append(list, w)
-		}
+	byCreation, byModification := q.along(oda.OldestFirst), q.along(oda.LastModifiedLast)
+	isNarrow := byCreation.Bounds != (oda.Span{}) || byCreation.User != "" || byCreation.Status != "" || byCreation.Class != oda.NoClass || byCreation.Telescope != ""
+	if isNarrow && !q.Sort.ByCreation() {
+		list = append(list, byCreation)
+	}
+	if byCreation.User != "" && q.status != "" {
+		list = append(list, oda.Walk{Kind: q.Kind, Sort: oda.OldestFirst, Bounds: q.Created, Status: q.status})
+	}
+	if byCreation.Class == oda.NoClass && q.Class != oda.NoClass {
+		list = append(list, oda.Walk{Kind: q.Kind, Sort: oda.OldestFirst, Bounds: q.Created, Class: q.Class})
+	}
+	if byModification.Bounds != (oda.Span{}) && !q.Sort.ByModification() {
+		list = append(list, byModification)
 	}
 	return list
 }

@@ -27,7 +27,7 @@ func (a *API) listVersions(c *call) error {
 	}
 	before := int64(0)
 	if cursor != "" {
-		if before, err = oda.ParseVersionCursor(c.ref(), cursor); err != nil {
+		if before, err = oda.ParseCountedCursor(c.ref(), oda.OfVersions, cursor); err != nil {
 			return err
 		}
 	}
