@@ -2,18 +2,12 @@ package recorder
 
 import (
 	"errors"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"oda"
 	"oda/internal/rawjson"
 )
-
-// mostReason bounds the characters of a reason.
-const mostReason = 2000
 
 // said is what a recorder has said of its block.
 type said struct {
@@ -55,14 +49,14 @@ func (r *Recorder) End(status, reason string) error {
 }
 
 func (r *Recorder) saying(status, reason string) error {
-	if n := utf8.RuneCountInString(status); n < 1 || n > 64 || !utf8.ValidString(status) || strings.ContainsFunc(status, unicode.IsControl) {
-		return oda.Errorf(oda.InvalidRequest, "The status of a block is a text of 1 to 64 characters, without control characters.")
+	if !oda.ValidStatus(status) {
+		return oda.Errorf(oda.InvalidRequest, "The status %.100q is not 1 to %d characters, none of them a control character.", status, oda.MaxStatus)
 	}
 	at := time.Now().Round(0) // by the clock that others see
 	if at.Before(r.say.at) {
 		at = r.say.at // the clock was set back, and the later status must count
 	}
-	text, err := rawjson.Marshal(statusJSON{status, plain(reason), stamp(at)})
+	text, err := rawjson.Marshal(statusJSON{status, bounded(reason), stamp(at)})
 	if err != nil {
 		return err
 	}
@@ -70,13 +64,14 @@ func (r *Recorder) saying(status, reason string) error {
 	return r.append(statusLine, text)
 }
 
-// plain returns a reason on one line, and cuts it if it is too long.
-func plain(reason string) string {
-	text := []rune(strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return ' '
+// bounded returns a reason as an archive takes it: the status must not be refused for
+// what an error says.
+func bounded(reason string) string {
+	text := []rune(reason) // what is not UTF-8 becomes U+FFFD
+	for i, c := range text {
+		if !oda.ValidReason(string(c)) {
+			text[i] = ' '
 		}
-		return c
-	}, reason)) // what is not UTF-8 has become U+FFFD
-	return string(text[:min(len(text), mostReason)])
+	}
+	return string(text[:min(len(text), oda.MaxReason)])
 }

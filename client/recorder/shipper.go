@@ -186,7 +186,7 @@ func isRefused(err error) bool {
 		return false
 	}
 	switch e.Code {
-	case oda.InvalidJSON, oda.BodyTooLarge, oda.KeyReused:
+	case oda.InvalidJSON, oda.BodyTooLarge, oda.KeyReused, oda.StatusMismatch, oda.UnknownVersion:
 		return true
 	case oda.InvalidRequest:
 		return slices.ContainsFunc(e.Faults, func(f oda.Fault) bool { return strings.HasPrefix(f.Pointer, "/") })

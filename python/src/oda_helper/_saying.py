@@ -102,7 +102,7 @@ def _say(eb_id: str, url: str, status: Any, reason: Any) -> Optional[str]:
         if isinstance(reason, BaseException):
             reason = detail(reason)
         if reason:
-            body["reason"] = _one_line(str(reason))
+            body["reason"] = _bounded(str(reason))
         # If the clock is set back meanwhile, the later status must count nevertheless.
         _latest = body["at"] = max(stamp(now()), _latest)
         recorder().record(eb_id, url, _json.write(body), STATUS)
@@ -113,7 +113,7 @@ def _say(eb_id: str, url: str, status: Any, reason: Any) -> Optional[str]:
         return None
 
 
-def _one_line(reason: str) -> str:
-    """The reason within its bounds, without line breaks and what else is not printed."""
+def _bounded(reason: str) -> str:
+    """The reason as an archive takes it, whatever an exception says."""
     text = cut(reason, MAX_REASON - 40)  # leaves room for its length
-    return "".join(each if each.isprintable() else " " for each in text)[:MAX_REASON]
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)[:MAX_REASON]
