@@ -1,7 +1,6 @@
 package recorder_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -24,22 +23,16 @@ import (
 	"oda/internal/test/must"
 )
 
-// entry is what an archive has of a status.
-type entry struct {
-	Status, Reason, Class, By string
-	At, On                    time.Time
-}
-
 // statusesOf returns the statuses of a block, the first one first.
-func statusesOf(t testing.TB, c *client.Client, block string) []entry {
+func statusesOf(t testing.TB, c *client.Client, block string) []oda.Status {
 	t.Helper()
-	code, text := env.Send(t, "GET", c.URL()+"/ebs/"+block+"/status/history?limit=1000", "")
-	var page struct{ Statuses []entry }
-	if err := json.Unmarshal([]byte(text), &page); code != 200 || err != nil {
-		t.Fatalf("%d %s %v", code, text, err)
+	var all []oda.Status
+	for s, err := range c.Statuses(patient(t), oda.Ref{Kind: oda.ExecutionBlock, ID: block}) {
+		must.Do(t, err)
+		all = append(all, s)
 	}
-	slices.Reverse(page.Statuses)
-	return page.Statuses
+	slices.Reverse(all)
+	return all
 }
 
 // wantStatuses checks what was said of a block.
@@ -47,7 +40,7 @@ func wantStatuses(t testing.TB, c *client.Client, block string, want ...string) 
 	t.Helper()
 	var got []string
 	for _, e := range statusesOf(t, c, block) {
-		got = append(got, e.Status)
+		got = append(got, e.Text)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statuses of the block (-want +got):\n%s", diff)
@@ -110,34 +103,32 @@ func TestALateStatusDoesNotUndoWhatWasSaidSince(t *testing.T) {
 	network.point(archive.Addr())
 	c := clientOf(t, network.address(), client.WithUser("ada"))
 	rec, _ := opened(t, c, recorder.Options{})
-	begun := time.Now()
+	block := oda.Ref{Kind: oda.ExecutionBlock, ID: rec.BlockID()}
 	must.Do(t, rec.Say("Executing", ""))
 	must.Do(t, rec.Flush(patient(t)))
 	network.point("")
+	before := oda.InstantOf(time.Now())
 	must.Do(t, rec.End("Failed", "no beam\n\x1b[31m"+strings.Repeat("é", 2000)))
-	said := time.Now()
-	if code, answer := env.Send(t, "POST", archive.URL()+"/ebs/"+rec.BlockID()+"/status", `{"status":"Observed"}`); code != 200 {
-		t.Fatalf("%d %s", code, answer)
-	}
+	after := oda.InstantOf(time.Now())
+	must.Get(connect(t, archive).Say(patient(t), block, client.NewStatus{Status: "Observed"}))(t)
 	network.point(archive.Addr())
 	closeRecorder(t, rec)
 	wantStatuses(t, c, rec.BlockID(), "Executing", "Observed", "Failed")
 	failed := statusesOf(t, c, rec.BlockID())[2]
-	if failed.At.Before(begun.Truncate(time.Microsecond)) || failed.At.After(said) || !failed.On.After(said) || failed.By != "ada" {
+	if failed.At < before || failed.At > after || failed.On <= after || failed.By != "ada" {
 		t.Errorf("the late one is %+v", failed)
 	}
 	if want := "no beam\n [31m" + strings.Repeat("é", 1987); failed.Reason != want {
 		t.Errorf("the reason is %q", failed.Reason)
 	}
-	code, text := env.Send(t, "GET", archive.URL()+"/ebs/"+rec.BlockID()+"/status", "")
-	if code != 200 || !strings.Contains(text, `"status":"Observed"`) {
-		t.Errorf("the current status: %d %s", code, text)
+	if now := must.Get(c.Status(patient(t), block))(t); now.Text != "Observed" {
+		t.Errorf("the current status is %+v", now)
 	}
 }
 
 func TestABlockEndsOnce(t *testing.T) {
 	t.Parallel()
-	c := clientOf(t, env.Start(t).URL())
+	c := connect(t, env.Start(t))
 	rec, _ := opened(t, c, recorder.Options{})
 	for _, wrong := range []string{"", strings.Repeat("é", 65), "a\nb", "\xff"} {
 		if err := rec.End(wrong, ""); oda.CodeOf(err) != oda.InvalidRequest {
@@ -176,6 +167,32 @@ func TestAStatusIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 	}
 	closeRecorder(t, rec)
 	wantStatuses(t, c, rec.BlockID(), slices.Repeat([]string{"Executing"}, 5)...)
+}
+
+func TestOnlyTheArchiveItselfTakesAStatus(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"a portal's page":              env.Answering(200, "<html></html>"),
+		"unrelated JSON":               env.Answering(200, `{"sequence":1}`),
+		"a gateway's 422":              env.Answering(422, "{}"),
+		"a problem of a newer release": env.Answering(422, `{"type":"urn:oda:problem:moon-phase","detail":"No."}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			between := newSwitchboard(t, env.Start(t).Forward())
+			c := clientOf(t, between.URL)
+			rec, log := opened(t, c, recorder.Options{})
+			between.set(answer)
+			must.Do(t, rec.End("Observed", ""))
+			env.Await(t, "a message about it", func() bool { return strings.Contains(log.String(), "wait in the spool") })
+			if got := rec.Lag().Records; got != 1 || rec.Refused() != 0 {
+				t.Errorf("%d statuses wait, %d are refused:\n%s", got, rec.Refused(), log)
+			}
+			between.set(nil)
+			closeRecorder(t, rec)
+			wantStatuses(t, c, rec.BlockID(), "Observed")
+		})
+	}
 }
 
 // written returns the text of a segment with these lines, each without checksum and key.
