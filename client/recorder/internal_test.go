@@ -1,8 +1,13 @@
 package recorder
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,5 +119,23 @@ func TestWaitsGrowToABoundAndHonourRetryAfter(t *testing.T) {
 	}
 	if got := wait.after(&stuckError{client.ErrNoAnswer}); got != stuckWait {
 		t.Errorf("a request that needs a person's help is retried after %v", got)
+	}
+}
+
+// Of two statuses the later one counts, although the clock was set back between them.
+func TestAStatusIsNotOlderThanTheOneBefore(t *testing.T) {
+	t.Parallel()
+	rec := must.Get(Attach(must.Get(client.New("http://127.0.0.1:1"))(t), "eb-1", Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}))(t)
+	ahead := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	rec.say.at = ahead
+	must.Do(t, rec.Say("Observed", ""))
+	text := must.Get(os.ReadFile(filepath.Join(rec.session.dir, segmentName(1))))(t)
+	if want := fmt.Sprintf("-1 status {\"status\":\"Observed\",\"at\":%q}\n", stamp(ahead)); !strings.HasSuffix(string(text), want) {
+		t.Errorf("the spool has %q, want %q at its end", text, want)
+	}
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := rec.Close(now); err == nil {
+		t.Error("nothing was left in the spool")
 	}
 }
