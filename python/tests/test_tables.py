@@ -91,7 +91,7 @@ class ADataFrame(TableCase):
         self.assertEqual(str(statuses["at"].dt.tz), "UTC")
         frame = self.archive.search("prjs", telescope="other", sort="created").to_pandas()
         self.assertEqual((frame.status[0], frame["class"][0], frame.status_at[0]), ("Observed", "done", statuses["at"][0]))
-        self.assertTrue(self.pandas.isna(frame.status_at[1]) and frame.status[1] is None)
+        self.assertTrue(self.pandas.isna(frame.status_at[1]) and self.pandas.isna(frame.status[1]))
         said = self.archive.changes(id=ids[0]).to_pandas()
         self.assertEqual((list(said.change), said.current[1], str(said.current.dtype)), (["stored", "status"], True, "boolean"))
         changes = self.archive.changes(id=ids, kind="prjs", limit=2).to_pandas()

@@ -281,7 +281,8 @@ class Archive:
         nothing is stored.
         """
         told = {"reason": reason, "class": class_, "version": version}
-        body = {"status": status, **{name: each for name, each in told.items() if each is not None}}
+        body: Document = {name: each for name, each in told.items() if each is not None}
+        body["status"] = status
         if at is not None:
             body["at"] = _words.written(at)
         if previous is not ANY:
