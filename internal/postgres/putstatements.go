@@ -62,9 +62,8 @@ const (
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.summary <> $25),
 	moved AS (UPDATE creations c SET telescope = $23 FROM head
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.telescope IS DISTINCT FROM $23),
-	stood AS (INSERT INTO standings AS s (kind, identifier, created_on, status, folded, class, sequence, at, last)
-		SELECT $1, $2, created_on, $32, $33, $34::smallint, 0, 0, 0 FROM head WHERE $32::text IS NOT NULL
-		ON CONFLICT (kind, identifier) DO UPDATE SET ` + standAs + ` WHERE s.last = 0 AND s.status <> excluded.status),
+	stood AS (` + newStanding + `SELECT $1, $2, created_on, $32, $33, $34::smallint, 0, 0, 0 FROM head WHERE $32::text IS NOT NULL` +
+		standAs + ` WHERE s.last = 0 AND s.status <> excluded.status),
 	fell AS (DELETE FROM standings s USING head WHERE head.version > 1 AND $32 IS NULL AND s.kind = $1 AND s.identifier = $2 AND s.last = 0),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
 	noted AS (INSERT INTO call_days (kind, identifier, day, part, first)
