@@ -15,7 +15,9 @@ import (
 	"oda/internal/auth"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
+	"oda/internal/moving"
 	"oda/internal/web"
+	"oda/naming"
 	"oda/night"
 	"oda/provenance"
 	"oda/search"
@@ -53,8 +55,8 @@ func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: hub, Searcher: searcher, Provenance: tracer, Nights: nights, Exports: engine,
-		Pages:  web.New(web.Config{Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights}),
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Searcher: searcher, Provenance: tracer, Nights: nights, Exports: moving.Exports{From: engine},
+		Pages:  web.New(web.Config{Archive: archive, Searcher: searcher, Names: naming.New(engine), Provenance: tracer, Nights: nights}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
