@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"time"
@@ -72,6 +73,20 @@ func (s *Store) UpdateTogether(ctx context.Context, puts []oda.Put) ([]*oda.Enti
 		}
 	}
 	return entities, nil
+}
+
+// SayTogether says statuses in one transaction. It returns why it refuses each, nil if it
+// does not.
+func (s *Store) SayTogether(ctx context.Context, says []oda.NewStatus) []error {
+	all, errs := make([]*saying, len(says)), make([]error, len(says))
+	for i := range says {
+		all[i] = &saying{NewStatus: says[i]}
+	}
+	err := s.sayTogether(ctx, all, putPatience)
+	for i, one := range all {
+		errs[i] = errors.Join(err, one.answer)
+	}
+	return errs
 }
 
 // LeaveWhenAnswered writes for a caller who goes away when the answer has just been read.

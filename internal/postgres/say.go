@@ -24,29 +24,41 @@ import (
 const (
 	beginSaying = "BEGIN ISOLATION LEVEL READ COMMITTED" // whatever the role has as its default
 
-	lockHeads = `SELECT FROM unnest($1::smallint[], $2::text[]) AS p (kind, identifier)
-		CROSS JOIN LATERAL (SELECT FROM heads WHERE kind = p.kind AND identifier = p.identifier FOR NO KEY UPDATE) h`
+	// The statements are for several entities, or for one, which is the usual case while few
+	// say anything. Without arrays these take little more than half of the time.
+	lockHead         = lockBegin + oneSayable + lockRest
+	lockHeads        = lockBegin + allSayable + lockRest
+	selectSayable    = sayableBegin + oneSayable + sayableRest
+	selectAllSayable = sayableBegin + allSayable + sayableRest
+	addStatus        = `WITH stood AS (` + newStanding + `VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)` + standAs + `), said AS (` +
+		newStatus + `VALUES ($10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24))` + logStatuses
+	addStatuses = `WITH stood AS (` + addStandings + `), said AS (` +
+		newStatus + `SELECT * FROM unnest($10::smallint[], $11::text[], $12::bigint[], $13::bigint[], $14::text[], $15::smallint[], $16::text[], $17::bigint[], $18::text[],
+			$19::boolean[], $20::text[], $21::bigint[], $22::text[], $23::bytea[], $24::bytea[]))` + logStatuses
+	addStandings = newStanding + `SELECT * FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::smallint[],
+			$7::bigint[], $8::bigint[], $9::bigint[])` + standAs
 
-	// selectSayable reads what the next statuses follow from, and the statuses that the
-	// keys have added. It looks for a key in all kinds (schema/0001_archive.sql).
-	selectSayable = `SELECT p.nth - 1, h.version, coalesce(h.telescope, ''), h.created_on, ` + standingColumns + `, ` + statusColumns + `
-		FROM unnest($1::smallint[], $2::text[], $3::text[]) WITH ORDINALITY AS p (kind, identifier, key, nth)
+	oneSayable = `(SELECT 1 AS nth, $1::smallint AS kind, $2::text AS identifier, $3::text AS key) p`
+	allSayable = `unnest($1::smallint[], $2::text[], $3::text[]) WITH ORDINALITY AS p (kind, identifier, key, nth)`
+
+	lockBegin = `SELECT FROM `
+	lockRest  = ` CROSS JOIN LATERAL (SELECT FROM heads WHERE kind = p.kind AND identifier = p.identifier FOR NO KEY UPDATE) h`
+
+	// What the next statuses follow from, and the statuses that the keys have added. A key is
+	// looked for in all kinds (schema/0001_archive.sql).
+	sayableBegin = `SELECT p.nth - 1, h.version, coalesce(h.telescope, ''), h.created_on, ` + standingColumns + `, ` + statusColumns + ` FROM `
+	sayableRest  = `
 		CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = p.kind AND identifier = p.identifier OFFSET 0) h` + joinStanding + `
 		LEFT JOIN LATERAL (SELECT * FROM statuses WHERE identifier = p.identifier AND key = p.key OFFSET 0) e ON e.kind = p.kind`
 
-	// addStandings writes standings, whose columns are $1 to $9.
-	addStandings = `INSERT INTO standings (kind, identifier, created_on, status, folded, class, sequence, at, last)
-		SELECT * FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::bigint[], $9::bigint[])
-		ON CONFLICT (kind, identifier) DO UPDATE SET ` + standAs
-	standAs = `status = excluded.status, folded = excluded.folded, class = excluded.class, sequence = excluded.sequence, at = excluded.at, last = excluded.last`
+	newStanding = `INSERT INTO standings AS s (kind, identifier, created_on, status, folded, class, sequence, at, last) `
+	standAs     = ` ON CONFLICT (kind, identifier) DO UPDATE SET status = excluded.status, folded = excluded.folded, class = excluded.class,
+			sequence = excluded.sequence, at = excluded.at, last = excluded.last`
+	newStatus = `INSERT INTO statuses (kind, identifier, sequence, version, status, class, reason, at, previous, current, said_by, said_on, key, key_digest, digest) `
 
-	// addStatuses also writes statuses, whose columns are $10 to $24, and the row for the
-	// log of changes.
-	addStatuses = `WITH stood AS (` + addStandings + `), said AS (
-		INSERT INTO statuses (kind, identifier, sequence, version, status, class, reason, at, previous, current, said_by, said_on, key, key_digest, digest)
-		SELECT * FROM unnest($10::smallint[], $11::text[], $12::bigint[], $13::bigint[], $14::text[], $15::smallint[], $16::text[], $17::bigint[], $18::text[],
-			$19::boolean[], $20::text[], $21::bigint[], $22::text[], $23::bytea[], $24::bytea[]))
-	` + newChanges + `SELECT ` + nextNumber + ` AS number, cardinality($10::smallint[]) AS width, $25::text[] AS names, $26::bigint[] AS places) c`
+	// logStatuses adds the row for the log of changes, with five places for each status.
+	logStatuses = `
+		` + newChanges + `SELECT ` + nextNumber + ` AS number, cardinality($26::bigint[]) / 5 AS width, $25::text[] AS names, $26::bigint[] AS places) c`
 )
 
 // statusNames lists the columns of statusValues.
@@ -157,12 +169,16 @@ func decide(ctx context.Context, conn *pgxpool.Conn, says []*saying, patience ti
 		}
 		w.entry, w.answer = nil, oda.Missing(w.Ref)
 	}
+	lock, read, args := lockHeads, selectAllSayable, []any{kinds, ids, keys}
+	if len(says) == 1 {
+		lock, read, args = lockHead, selectSayable, []any{kinds[0], ids[0], keys[0]}
+	}
 	b := &said{end: "ROLLBACK"}
 	var batch pgx.Batch
 	batch.Queue(beginSaying)
 	batch.Queue(setPatience, milliseconds(patience))
-	batch.Queue(lockHeads, kinds, ids)
-	batch.Queue(selectSayable, kinds, ids, keys).Query(func(rows pgx.Rows) error {
+	batch.Queue(lock, args...)
+	batch.Queue(read, args...).Query(func(rows pgx.Rows) error {
 		var nth int
 		var version int64
 		var telescope string
@@ -206,9 +222,13 @@ func (b *said) add(w *saying, version int64, telescope string, createdOn oda.Ins
 // write writes what was decided, and ends the transaction.
 func (b *said) write(ctx context.Context, conn *pgxpool.Conn) error {
 	var batch pgx.Batch
-	if len(b.statuses) > 0 {
-		args := append(standingArrays(b.standings), statusArrays(b.statuses)...)
-		batch.Queue(addStatuses, append(args, b.log.names, b.log.places)...)
+	log := []any{b.log.names, b.log.places}
+	switch len(b.statuses) {
+	case 0:
+	case 1:
+		batch.Queue(addStatus, slices.Concat(b.standings[0], b.statuses[0], log)...)
+	default:
+		batch.Queue(addStatuses, slices.Concat(standingArrays(b.standings), statusArrays(b.statuses), log)...)
 	}
 	batch.Queue(b.end)
 	return conn.SendBatch(ctx, &batch).Close()
