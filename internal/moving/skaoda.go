@@ -101,7 +101,7 @@ func (d *skaDatabase) find(ctx context.Context) error {
 	if len(d.tables) == 0 {
 		return fmt.Errorf("%s has none of the tables tab_oda_sbd, tab_oda_sbi, tab_oda_eb and tab_oda_prj, so it is not a database of ska-db-oda; if it is an archive of oda, make an export of it with \"oda export\", and import that", d.shown)
 	}
-	return nil
+	return d.noteOtherStatuses(ctx)
 }
 
 // table returns the full name of a table, nil if there is none, and its columns.

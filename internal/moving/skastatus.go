@@ -17,13 +17,16 @@ import (
 // time that one was set. The row with the highest id is the current one. Its previous
 // status is what whoever set it believed, so it is not read.
 
+// statusSuffix is how the name of a table of statuses ends, which begins as that of the kind.
+const statusSuffix = "_status_history"
+
 // refColumn is the column of a table of statuses that names the entity.
 func refColumn(kind oda.Kind) string { return kind.Prefix() + "_ref" }
 
 // findStatuses returns the name of the table of statuses of a kind, nil if there is none that
 // can be read.
 func (d *skaDatabase) findStatuses(ctx context.Context, kind oda.Kind) (pgx.Identifier, error) {
-	name, columns, err := d.table(ctx, skaTables[kind]+"_status_history")
+	name, columns, err := d.table(ctx, skaTables[kind]+statusSuffix)
 	if name == nil || err != nil {
 		return nil, err
 	}
@@ -34,6 +37,25 @@ func (d *skaDatabase) findStatuses(ctx context.Context, kind oda.Kind) (pgx.Iden
 		}
 	}
 	return name, nil
+}
+
+// noteOtherStatuses notes which tables may have statuses and are not read: those of later
+// releases are not known.
+func (d *skaDatabase) noteOtherStatuses(ctx context.Context) error {
+	var known []string
+	for _, kind := range oda.Kinds {
+		known = append(known, skaTables[kind]+statusSuffix)
+	}
+	rows, err := d.conn.Query(ctx, `SELECT DISTINCT relname::text FROM pg_class
+		WHERE relname LIKE 'tab\_oda\_%status%' AND relkind IN ('r', 'p', 'v', 'm') AND relname <> ALL ($1) ORDER BY 1`, known)
+	if err != nil {
+		return err
+	}
+	others, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range others {
+		d.notes = append(d.notes, fmt.Sprintf("the table %s of %s is none that is known, so nothing was read there", name, d.shown))
+	}
+	return err
 }
 
 // saidOfLast returns the column of a query that has the statuses of an entity in the row of
