@@ -71,7 +71,7 @@ var damages = []damage{
 	{"an old version is deleted", `DELETE FROM versions WHERE BLOCK AND version = 2`, "", []string{"gap: ExecutionBlock eb-m51: version 2 is missing"}},
 	{"the current version is deleted", `DELETE FROM versions WHERE SBD AND version = 6`, "", []string{"gap: SBDefinition sbd-m51: version 6 is missing"}},
 	{"the first version is deleted", `DELETE FROM versions WHERE SBD AND version = 1`, "", []string{"gap: SBDefinition sbd-m51: version 1 is missing"}},
-	{"a head is deleted", `DELETE FROM heads WHERE identifier = 'eb-m51'`, "", []string{"orphan: ", "4 versions and 13 records"}},
+	{"a head is deleted", `DELETE FROM heads WHERE identifier = 'eb-m51'`, "", []string{"orphan: ", "4 versions, 13 records and "}},
 	{
 		"two records are exchanged", `UPDATE records SET sequence = -sequence WHERE BLOCK AND sequence IN (2, 3);
 		UPDATE records SET sequence = 5 + sequence WHERE BLOCK AND sequence < 0`, "",
