@@ -210,7 +210,7 @@ func TestTheReportOfAnEarlierImportIsNotImported(t *testing.T) {
 	report := filepath.Join(folder, "report.ndjson")
 	for range 2 {
 		out, _ := command(t, "import", folder, "--db="+database, "--report="+report).CombinedOutput() // it exits with 5
-		if !strings.Contains(string(out), "Documents and records: 1 read, 0 imported, 0 already there, 1 set aside.") {
+		if !strings.Contains(string(out), "Documents, records and statuses: 1 read, 0 imported, 0 already there, 1 set aside.") {
 			t.Errorf("it says %s", out)
 		}
 		if text, err := os.ReadFile(report); err != nil || strings.Count(string(text), "\n") != 1 {

@@ -201,12 +201,12 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 		"a document is edited":      {edited(1, `ska_mid`, `ska_low`), "damaged at line 2: it is damaged: its text does not fit its SHA-256"},
 		"the manifest is edited":    {edited(last, `"sbds":`, `"sbds":1`), "its manifest counts other"},
 		"something follows":         {append(bytes.Clone(compressed), encoder.EncodeAll([]byte("more\n"), nil)...), "something follows its manifest"},
-		"its first line is edited":  {edited(0, `"form":2`, `"form":2 `), "damaged at line 1"},
+		"its first line is edited":  {edited(0, `"form":3`, `"form":3 `), "damaged at line 1"},
 		"its line ends are changed": {edited(0, "\n", "\r\n"), "damaged at line 1"},
 		"it is cut off at once":     {compressed[:10], "damaged at line 1"},
 		"it is empty":               {nil, "damaged at line 1"},
 		"its first byte is damaged": {append([]byte{0}, compressed[1:]...), "damaged at line 1"},
-		"it is of another program":  {edited(0, `"form":2`, `"form":3`), "has form 3, and this version of oda reads only form 2"},
+		"it is of another program":  {edited(0, `"form":3`, `"form":4`), "has form 4, and this version of oda reads only form 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "damaged.oda.zst")

@@ -27,7 +27,6 @@ import (
 // spoken is an archive that the Go client speaks to, over HTTP. What goes over the
 // wire is checked against the API description.
 type spoken struct {
-	oda.Statuses
 	tb   testing.TB
 	url  string
 	http *http.Client
@@ -49,7 +48,7 @@ func speak(tb testing.TB, engine oda.Engine) spoken {
 	}))
 	tb.Cleanup(server.Close)
 	checked := must.Get(judge.New(server.URL+"/api/v1", maxDepth, carrier{server.Client().Transport}, func(complaint string) { tb.Error(complaint) }))(tb)
-	return spoken{nil, tb, server.URL, &http.Client{Transport: checked}}
+	return spoken{tb, server.URL, &http.Client{Transport: checked}}
 }
 
 // An aside is what a scenario decides about a request, and a client cannot say: when
@@ -264,6 +263,46 @@ func (s spoken) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 		receipts = append(receipts, oda.Receipt{Sequence: n})
 	}
 	return receipts, err
+}
+
+func (s spoken) Say(ctx context.Context, say oda.NewStatus) (*oda.Status, error) {
+	sent := client.NewStatus{Status: say.Text, Reason: say.Reason, Version: say.Version}
+	if say.Class != nil {
+		sent.Class = *say.Class
+	}
+	if say.At != nil {
+		sent.At = say.At.Time()
+	}
+	if say.Guarded {
+		sent.Previous = &say.Previous
+	}
+	if say.Key != nil {
+		sent.Key = say.Key.Value
+	}
+	return only(s.as(say.By).Say(about(ctx, oda.Put{At: say.Now}), say.Ref, sent))
+}
+
+func (s spoken) Status(ctx context.Context, ref oda.Ref) (*oda.Status, error) {
+	return only(s.as("").Status(ctx, ref))
+}
+
+func only(said oda.Status, err error) (*oda.Status, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &said, nil
+}
+
+func (s spoken) StatusesBefore(ctx context.Context, ref oda.Ref, before int64, limit int) (page []oda.Status, err error) {
+	for said, err := range s.as("").Statuses(ctx, ref) {
+		if err != nil || len(page) == limit {
+			return page, err
+		}
+		if said.Sequence < before {
+			page = append(page, said)
+		}
+	}
+	return page, nil
 }
 
 func (s spoken) List(ctx context.Context, q oda.Query, page int, between func()) ([]string, error) {

@@ -32,7 +32,7 @@ var groups = []struct {
 	{"creation", creation, creationInside},
 	{"records", records, recordsInside},
 	{"record keys", recordKeys, nil},
-	{"statuses", nil, statuses},
+	{"statuses", statuses, nil},
 	{"batches", batches, batchesInside},
 	{"room", nil, room},
 	{"telescopes", nil, telescopes},
