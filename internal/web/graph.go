@@ -99,7 +99,7 @@ func (v *entityView) Graph() *graph {
 				b.Texts[i].Y = (height-lineHeight*(len(b.Texts)-1)+9)/2 + lineHeight*i
 			}
 			if n.Exists && !n.Self {
-				b.Href = v.EntityHref(n.Ref)
+				b.Href = v.ReferenceHref(oda.Reference{Kind: n.Kind, ID: n.ID, Version: n.Past})
 			}
 			at[n.Ref] = b
 			g.Boxes = append(g.Boxes, b)

@@ -301,7 +301,7 @@ func (s *Site) nightTitles(ctx context.Context, blocks []night.Block, calls []ni
 	if err != nil {
 		return nil, err
 	}
-	titles, err := s.titles(ctx, found)
+	titles, err := s.cfg.Names.Of(ctx, found)
 	if err != nil {
 		return nil, err
 	}

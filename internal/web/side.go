@@ -113,7 +113,7 @@ func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, err
 
 // entitle gives a side the name of the entity.
 func (s *Site) entitle(ctx context.Context, one *side, found *oda.Found) error {
-	titles, err := s.titles(ctx, []*oda.Found{found})
+	titles, err := s.cfg.Names.Of(ctx, []*oda.Found{found})
 	if err == nil {
 		one.Name = titles[0]
 	}
@@ -131,7 +131,7 @@ func (s *Site) sideEntity(ctx context.Context, one *side) (*oda.Entity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, s.entitle(ctx, one, &oda.Found{Ref: one.Ref, Summary: *about})
+	return e, s.entitle(ctx, one, &oda.Found{Ref: one.Ref, Metadata: e.Metadata, Summary: *about})
 }
 
 // Address names the state that the page shows in a comparison.
