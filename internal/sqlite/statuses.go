@@ -28,6 +28,11 @@ const (
 
 // statusRow reads a status, and checks that it is what was stored.
 func statusRow(stmt *sqlite.Stmt, ref oda.Ref, column int) (engine.StatusRow, error) {
+	row := statusColumnsOf(stmt, ref, column)
+	return row, row.Check(bytesOf(stmt, column+14))
+}
+
+func statusColumnsOf(stmt *sqlite.Stmt, ref oda.Ref, column int) engine.StatusRow {
 	row := engine.StatusRow{Place: place(new(placeRoom), stmt.ColumnInt64(column), stmt.ColumnInt64(column+1)), Status: oda.Status{
 		Ref: ref, Sequence: stmt.ColumnInt64(column + 2), Version: stmt.ColumnInt64(column + 3), Text: stmt.ColumnText(column + 4),
 		Class: classOf(stmt, column+5), Reason: stmt.ColumnText(column + 6), At: oda.Instant(stmt.ColumnInt64(column + 7)),
@@ -37,7 +42,7 @@ func statusRow(stmt *sqlite.Stmt, ref oda.Ref, column int) (engine.StatusRow, er
 	if !stmt.ColumnIsNull(column + 12) {
 		row.Key = &oda.Key{Value: stmt.ColumnText(column + 12), Digest: digestOf(stmt, column+13)}
 	}
-	return row, row.Check(bytesOf(stmt, column+14))
+	return row
 }
 
 // classOf reads a class. One that there is not is none; what was stored is judged by its
