@@ -11,12 +11,12 @@ import (
 	"oda/summary"
 )
 
-// Bounds of reading older versions. A name stands anywhere in a document, so all of it is
-// read.
+// Bounds of reading older versions. Only of current ones is the name stored beside the
+// document.
 const (
 	readersAtOnce = 2
-	readAtOnce    = 4 << 20  // bytes of documents for one question; the next one goes on
-	readLeast     = 16 << 10 // that each document counts
+	readAtOnce    = 2 << 20 // bytes of documents for one question; the next one goes on
+	readLeast     = 8 << 10 // that each document counts
 	keptNames     = 10_000
 )
 
@@ -145,12 +145,8 @@ func (n *Namer) older(ctx context.Context, v Version) (older, error) {
 	default:
 		return older{}, err
 	}
-	about, err := summary.OfEntity(e)
-	if err != nil {
-		return older{}, err
-	}
-	name := Name{strings.Clone(about.Name), e.Metadata.Version} // the summary shares memory
-	return older{v.Ref, name, e.Metadata.LastModifiedOn, v.At, len(e.Body.Text) + len(e.Rendered())}, nil
+	name, err := summary.NameOf(e)
+	return older{v.Ref, Name{name, e.Metadata.Version}, e.Metadata.LastModifiedOn, v.At, len(e.Body.Text) + len(e.Rendered())}, err
 }
 
 // cache keeps the names in older versions, which never change.

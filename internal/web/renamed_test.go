@@ -1,11 +1,17 @@
 package web_test
 
 import (
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"oda/internal/app"
+	"oda/internal/test/must"
 )
 
 // renamed starts an archive with blocks that ran before and after their SBDefinition was
@@ -145,5 +151,31 @@ func TestAChangeHasTheNameOfItsVersion(t *testing.T) {
 	}
 	if want := []string{"The survey", "A survey", "After", "Before"}; !cmp.Equal(got, want) {
 		t.Errorf("the changes are of %q, want %q", got, want)
+	}
+}
+
+// A version that is damaged is called what the SBDefinition is called today, and hides nothing.
+func TestADamagedVersionHasTheCurrentName(t *testing.T) {
+	path := t.TempDir() + "/archive.db"
+	use := func(c *app.Config) { c.Database = "sqlite:" + path }
+	s := emptySite(t, use)
+	s.store(t, "/sbds/sbd-1", `{"name":"Before"}`, `{"name":"Between"}`, `{"name":"After"}`)
+	s.store(t, "/ebs/eb-1", `{"sbd_ref":"sbd-1","sbd_version":1}`)
+	s.store(t, "/ebs/eb-2", `{"sbd_ref":"sbd-1","sbd_version":2}`)
+	must.Do(t, s.Stop())
+	conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)
+	must.Do(t, sqlitex.ExecuteScript(conn, `UPDATE versions SET text = CAST(replace(CAST(text AS TEXT), 'Before', 'Behind') AS BLOB) WHERE CAST(text AS TEXT) LIKE '%Before%'`, nil))
+	if conn.Changes() != 1 {
+		t.Fatalf("%d versions are damaged", conn.Changes())
+	}
+	must.Do(t, conn.Close())
+	s = emptySite(t, use)
+	for at, names := range map[string][]string{"ebs?sort=id": {"After", "Between"}, "ebs/eb-1": {"After"}, "ebs/eb-2": {"Between"}} {
+		page := s.get(t, at)
+		for _, name := range names {
+			if page.Status != http.StatusOK || !strings.Contains(page.Text(), ">"+name+"<") {
+				t.Errorf("/%s is answered %d, without %q", at, page.Status, name)
+			}
+		}
 	}
 }

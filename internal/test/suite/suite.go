@@ -41,6 +41,7 @@ var groups = []struct {
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
 	{"provenance", tracing, tracingInside},
+	{"naming", nil, namingInside},
 	{"search", searches, nil},
 	{"changes", changes, changesInside},
 	{"moving", nil, moving},
