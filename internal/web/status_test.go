@@ -27,7 +27,7 @@ var markup = regexp.MustCompile(`<title>.*?</title>|<[^>]*>|\s+`)
 func words(page, from, to string) string {
 	_, part, _ := strings.Cut(page, from)
 	part, _, _ = strings.Cut(part, to)
-	return strings.TrimSpace(strings.Join(strings.Fields(strings.ReplaceAll(markup.ReplaceAllString(from+part, " "), "&nbsp;", " ")), " "))
+	return strings.TrimSpace(strings.Join(strings.Fields(markup.ReplaceAllString(from+part, " ")), " "))
 }
 
 // A badge has the words of the status, a mark and a colour of its class, and says the class
@@ -40,7 +40,7 @@ func TestABadgeIsWhereverTheEntityIs(t *testing.T) {
 		s.store(t, "/ebs/"+id, `{"sbi_ref":"sbi-1","sbd_ref":"sbd-1","request_responses":[`+callIn("m.f", 0, 1, false)+`]}`)
 		s.say(t, "ebs/"+id, `{"status":"`+status+`"}`)
 	}
-	badges := regexp.MustCompile(`<span class="status ([a-z]*)"><svg[^>]*><path d="([^"]+)"/></svg>&nbsp;([^<]*)(?:<span class="unseen"> \((\w+)\)</span>)?</span>`)
+	badges := regexp.MustCompile(`<span class="status ([a-z]*)"><svg[^>]*><path d="([^"]+)"/></svg>([^<]*)(?:<span class="unseen"> \((\w+)\)</span>)?</span>`)
 	want := map[string]string{ // the class, and how it is said to those who see neither mark nor colour
 		"Observing Failed": "failed failed", "Aborted": "stopped stopped", "waiting": " ", "Running": "running ", "observed": "done done", "Ready": "planned planned",
 	}
