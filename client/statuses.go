@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -50,7 +51,11 @@ func (c *Client) say(ctx context.Context, ref oda.Ref, key string, body []byte) 
 	if err != nil {
 		return oda.Status{}, err
 	}
-	return statusIn(r)
+	said, err := statusIn(r)
+	if err == nil && (said.Ref != ref || said.Sequence < 1) {
+		err = garbled(r, errors.New("it is no status of that entity"))
+	}
+	return said, err
 }
 
 func (n *NewStatus) body() ([]byte, error) {

@@ -328,7 +328,7 @@ func postgresDamager(t *testing.T, healthy string) func(damage) string {
 	conn := env.Connect(t, healthy)
 	env.Exec(t, conn, "CREATE SCHEMA healthy")
 	restore := ""
-	for _, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days", "changes", "rounds", "log_end"} {
+	for _, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days", "statuses", "standings", "changes", "rounds", "log_end"} {
 		env.Exec(t, conn, "CREATE TABLE healthy."+table+" AS TABLE "+table)
 		restore += strings.ReplaceAll(`DELETE FROM TABLE t WHERE t::text NOT IN (SELECT h::text FROM healthy.TABLE h);
 			INSERT INTO TABLE SELECT * FROM healthy.TABLE h WHERE h::text NOT IN (SELECT t::text FROM TABLE t);`, "TABLE", table)
@@ -356,6 +356,7 @@ func TestWhatWasDroppedFromTheSchemaIsNamed(t *testing.T) {
 	for fault, change := range map[string]string{
 		"the index catalogue_terms is missing":           "DROP INDEX catalogue_terms",
 		"the index versions_pkey is missing":             "ALTER TABLE versions DROP CONSTRAINT versions_pkey",
+		"the index standings_class is missing":           "DROP INDEX standings_class",
 		"the index records_key is not unique":            "DROP INDEX records_key; CREATE INDEX records_key ON records (identifier, key) WHERE key IS NOT NULL",
 		"the function archive_seal_of_record is missing": "DROP FUNCTION archive_seal_of_record",
 	} {

@@ -15,6 +15,7 @@ import (
 	"oda/internal/auth"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
+	"oda/internal/moving"
 	"oda/internal/web"
 	"oda/naming"
 	"oda/night"
@@ -54,7 +55,7 @@ func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: hub, Searcher: searcher, Provenance: tracer, Nights: nights, Exports: engine,
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Searcher: searcher, Provenance: tracer, Nights: nights, Exports: moving.Exports{From: engine},
 		Pages:  web.New(web.Config{Archive: archive, Searcher: searcher, Names: naming.New(engine), Provenance: tracer, Nights: nights}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
