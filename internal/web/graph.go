@@ -135,7 +135,7 @@ func (n *relative) texts() (lines []boxText) {
 		lines = append(lines, boxText{Text: n.Began, Small: true})
 	}
 	if n.Status.Text != "" {
-		lines = append(lines, boxText{Text: clipped(n.Status.Text, roomForStatus), Small: true, Class: &n.Status.Class})
+		lines = append(lines, boxText{Text: clipped(n.Status.Text, roomForStatus), Class: &n.Status.Class})
 	}
 	return lines
 }

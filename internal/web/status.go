@@ -10,8 +10,8 @@ import (
 	"oda"
 )
 
-// marks are the shapes of the classes, in a square of 12 by 12. A class has a shape and a
-// colour, which the style sheet gives it, so that it can be told without either.
+// marks are the shapes of the classes, in a square of 12 by 12. The style sheet gives each a
+// colour as well. A class can be told by either alone.
 var marks = map[oda.Class]string{
 	oda.NoClass:      "M2 6h8",
 	oda.ClassPlanned: "M6 2a4 4 0 1 0 0 8a4 4 0 1 0 0-8z",

@@ -114,6 +114,7 @@ func TestTheHeadSaysWhetherABlockRuns(t *testing.T) {
 			t.Errorf("%s %s: the page says that the block lives", test.document, test.status)
 		}
 	}
+	s.says(t, "ebs/eb-10", `<dt>Status as written</dt><dd>Executing</dd>`) // and not as it is
 	// Others neither run nor end. An older state has the status of today.
 	s.store(t, "/sbds/sbd-1", `{"x":1}`, `{"x":2}`)
 	s.say(t, "sbds/sbd-1", `{"status":"Observed"`+at)
