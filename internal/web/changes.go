@@ -125,8 +125,8 @@ func parseChanges(params url.Values) (archive.RecentQuery, map[string]string) {
 	following, err := archive.ParseFollowing(map[string][]string{"kind": params["kind"], "id": params["id"]}, "")
 	faults := faultsIn(err)
 	what, by := params.Get("change"), params["by"]
-	if what != "" && what != "stored" && what != "recorded" {
-		faults["change"] = "must be stored or recorded"
+	if what != "" && what != "stored" && what != "recorded" && what != "status" {
+		faults["change"] = "must be stored, recorded or status"
 	}
 	q := archive.RecentQuery{Limit: changesOnPage, Within: changesTime}
 	if text := params.Get("before"); text != "" {
@@ -136,7 +136,7 @@ func parseChanges(params url.Values) (archive.RecentQuery, map[string]string) {
 		}
 	}
 	q.Wants = func(c *oda.Change) bool {
-		return following.Filter.Wants(c) && (what == "" || c.Stored() == (what == "stored")) && (len(by) == 0 || slices.Contains(by, c.By))
+		return following.Filter.Wants(c) && (what == "" || c.Word() == what) && (len(by) == 0 || slices.Contains(by, c.By))
 	}
 	return q, faults
 }

@@ -32,6 +32,7 @@ type entityView struct {
 	Cut      bool   // the document is longer than what is shown
 	API      string // address of the document
 	Family   family
+	Status   *statusView
 	Calls    *callsView // of a block
 }
 
@@ -68,7 +69,11 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	if err := s.document(r.Context(), view, e); err != nil {
 		return err
 	}
-	if view.Family, err = s.family(r.Context(), &oda.Found{Ref: ref, Metadata: e.Metadata, Summary: *view.Summary}); err != nil {
+	if view.Status, err = s.status(r.Context(), view.frame, ref, params, view.Old()); err != nil {
+		return err
+	}
+	self := &oda.Found{Ref: ref, Metadata: e.Metadata, Summary: *view.Summary, Standing: view.Status.Standing()}
+	if view.Family, err = s.family(r.Context(), self); err != nil {
 		return err
 	}
 	view.Name = view.Family.Nodes[0].Title

@@ -24,6 +24,7 @@ type relative struct {
 	Title  string // the name, or that of the SBDefinition it is of
 	Began  string // when a block made its first call, if it did
 	Past   int64  // the older version that the node stands for, 0 if it stands for the current one
+	Status oda.Standing
 	Exists bool
 	Self   bool
 }
@@ -163,7 +164,7 @@ func (f *relatives) describe(ctx context.Context) error {
 	begins := 0
 	for i, one := range found {
 		node := f.nodes[one.Ref]
-		node.Title = titles[i]
+		node.Title, node.Status = titles[i], one.Standing
 		if node.Kind == oda.ExecutionBlock && begins < shownBegins {
 			begins++
 			node.Began = f.site.began(ctx, node.ID)

@@ -17,6 +17,7 @@ type side struct {
 	oda.VersionInfo
 	Name    string
 	Current bool
+	Status  oda.Standing // of the entity, whatever the version
 	Href    string
 	calls   []calledLine // those that are compared, if calls are
 }
@@ -105,6 +106,9 @@ func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, err
 		return nil, err
 	}
 	one := &side{Ref: ref, VersionInfo: info, Current: found[0] != nil && found[0].Metadata.Version == info.Metadata.Version}
+	if found[0] != nil {
+		one.Status = found[0].Standing
+	}
 	if one.Current {
 		err = s.entitle(ctx, one, found[0])
 	}
