@@ -41,6 +41,7 @@ var groups = []struct {
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
 	{"provenance", tracing, tracingInside},
+	{"progress", nil, progressInside},
 	{"search", searches, nil},
 	{"changes", changes, changesInside},
 	{"moving", nil, moving},
