@@ -73,8 +73,8 @@ const (
 	reportTime = 10 * time.Second
 	callsTime  = 5 * time.Second // after which calls that are not yet added up are left out
 
-	largeAtOnce = 4   // reports with more runs than fewRuns
-	fewRuns     = 500 // that a report may have without a turn
+	largeAtOnce = 4   // reports with more entities than fewFound
+	fewFound    = 500 // that a report may have without a turn
 )
 
 // Engine is what reports are made from.

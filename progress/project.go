@@ -127,7 +127,7 @@ func (p *project) definitions(ctx context.Context, f *finder) (map[string]*oda.F
 	found := make(map[string]*oda.Found)
 	err := f.ask(ctx, oda.SBDefinition, names, maxDefinitions, func(d *oda.Found) {
 		if slices.ContainsFunc(d.Summary.References, isName) {
-			found[d.ID] = kept(d)
+			found[d.ID] = d
 		}
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *project) definitions(ctx context.Context, f *finder) (map[string]*oda.F
 		p.add(to, d.ID)
 	}
 	p.complete(rest)
-	return found, f.look(ctx, refs, func(d *oda.Found) { found[d.ID] = kept(d) })
+	return found, f.look(ctx, refs, func(d *oda.Found) { found[d.ID] = d })
 }
 
 // complete adds the groups that the Project does not list itself.

@@ -9,30 +9,6 @@ import (
 	"oda"
 )
 
-const (
-	askedAtOnce  = 500 // terms in one question to the index
-	lookedAtOnce = 100 // entities that are looked up together
-)
-
-// finder finds entities, as many as a report may have. It asks a few questions, however
-// many entities there are.
-type finder struct {
-	oda.Finder
-	turns     oda.Turns
-	unbounded bool // nothing is left out
-	truncated bool
-
-	kept     int    // entities
-	giveBack func() // ends its turn; nil if it has none
-}
-
-// end must be called when everything was found.
-func (f *finder) end() {
-	if f.giveBack != nil {
-		f.giveBack()
-	}
-}
-
 // run is a run of an SBDefinition. An instance or block that is not stored is nil.
 type run struct {
 	instanceID, blockID string // empty: there is none
@@ -67,7 +43,7 @@ func (f *finder) runsOf(ctx context.Context, ids []string) (map[string][]run, er
 	}
 	err := f.ask(ctx, oda.SBInstance, ids, maxRuns, func(i *oda.Found) {
 		if l.isAsked[referredTo(i, oda.SBDefinition).ID] {
-			l.instances[i.ID] = kept(i)
+			l.instances[i.ID] = i
 		}
 	})
 	if err != nil {
@@ -79,7 +55,7 @@ func (f *finder) runsOf(ctx context.Context, ids []string) (map[string][]run, er
 	}
 	err = f.ask(ctx, oda.ExecutionBlock, names, maxRuns, func(b *oda.Found) {
 		if l.isAsked[referredTo(b, oda.SBDefinition).ID] || l.instances[referredTo(b, oda.SBInstance).ID] != nil {
-			l.blocks[b.ID] = kept(b)
+			l.blocks[b.ID] = b
 		}
 	})
 	if err != nil {
@@ -88,9 +64,9 @@ func (f *finder) runsOf(ctx context.Context, ids []string) (map[string][]run, er
 	// The others are named by one that was found.
 	if err := f.look(ctx, l.missing(), func(one *oda.Found) {
 		if one.Kind == oda.SBInstance {
-			l.instances[one.ID] = kept(one)
+			l.instances[one.ID] = one
 		} else {
-			l.blocks[one.ID] = kept(one)
+			l.blocks[one.ID] = one
 		}
 	}); err != nil {
 		return nil, err
@@ -209,38 +185,6 @@ func referredTo(from *oda.Found, to oda.Kind) oda.Reference {
 	return oda.Reference{}
 }
 
-// ask calls take for the entities of a kind that may refer to one of some identifiers, once
-// for each and for at most so many.
-func (f *finder) ask(ctx context.Context, kind oda.Kind, ids []string, most int, take func(*oda.Found)) error {
-	seen := make(map[string]bool)
-	for part := range slices.Chunk(slices.Sorted(slices.Values(ids)), askedAtOnce) {
-		terms := make([]string, len(part))
-		for i, id := range part {
-			terms[i] = oda.ReferenceTerm(kind, id)
-		}
-		places, err := f.candidates(ctx, oda.Question{Kind: kind, Clauses: []oda.Clause{{Any: terms}}, Sort: oda.ByIdentifier, Most: most})
-		if err != nil {
-			return err
-		}
-		var refs []oda.Ref
-		for _, place := range places {
-			if seen[place.ID] {
-				continue
-			}
-			if len(seen) == most && !f.unbounded {
-				f.truncated = true
-				break
-			}
-			seen[place.ID] = true
-			refs = append(refs, oda.Ref{Kind: kind, ID: place.ID})
-		}
-		if err := f.look(ctx, refs, take); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Observed returns those of some SBDefinitions that were observed: a run of theirs is done.
 func Observed(ctx context.Context, in oda.Finder, ids []string) (map[string]bool, error) {
 	f := &finder{Finder: in, unbounded: true}
@@ -250,60 +194,4 @@ func Observed(ctx context.Context, in oda.Finder, ids []string) (map[string]bool
 		observed[id] = slices.ContainsFunc(some, func(r run) bool { return r.standing().Class == oda.ClassDone })
 	}
 	return observed, err
-}
-
-// candidates asks the index: for more until it has everything, if there is no bound.
-func (f *finder) candidates(ctx context.Context, q oda.Question) ([]oda.Place, error) {
-	for ; ; q.Most *= 10 {
-		places, complete, err := f.Candidates(ctx, q)
-		if err != nil || complete || !f.unbounded {
-			f.truncated = f.truncated || !complete
-			return places, err
-		}
-	}
-}
-
-// look calls take for those entities that are stored.
-func (f *finder) look(ctx context.Context, refs []oda.Ref, take func(*oda.Found)) error {
-	for part := range slices.Chunk(refs, lookedAtOnce) {
-		found, err := f.Look(ctx, part)
-		if err != nil {
-			return err
-		}
-		for _, one := range found {
-			switch {
-			case one == nil:
-			case one.Damage != nil:
-				return one.Damage
-			default:
-				f.kept++
-				take(one)
-			}
-		}
-		if err := f.wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wait waits for a turn once there is much to remember.
-func (f *finder) wait(ctx context.Context) (err error) {
-	if f.giveBack == nil && f.kept > fewRuns && !f.unbounded {
-		f.giveBack, err = f.turns.Take(ctx, oda.Errorf(oda.Overloaded, "The progress of too many large Projects is asked for at once. Try again shortly."))
-	}
-	return err
-}
-
-// kept returns what is remembered of an entity. The texts of a summary share memory, and
-// one would hold all of it, so it has copies.
-func kept(f *oda.Found) *oda.Found {
-	one := &oda.Found{Ref: f.Ref, Metadata: f.Metadata, Standing: f.Standing}
-	one.Standing.Text = strings.Clone(f.Standing.Text)
-	one.Summary.Name = strings.Clone(f.Summary.Name)
-	for _, r := range f.Summary.References {
-		r.ID, r.Field = strings.Clone(r.ID), ""
-		one.Summary.References = append(one.Summary.References, r)
-	}
-	return one
 }
