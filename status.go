@@ -220,6 +220,36 @@ type NewStatus struct {
 	Telescopes *Telescopes
 }
 
+// ReadNewStatus returns the status of an entity that a request says. Its form has been
+// checked.
+func ReadNewStatus(ref Ref, text []byte, nodes []rawjson.Node) NewStatus {
+	say := NewStatus{Ref: ref}
+	for i := 1; i < nodes[0].Next; i = nodes[i].Next {
+		member, value := nodes[i], text[nodes[i].Start:nodes[i].End]
+		if member.Kind == rawjson.Null {
+			say.Guarded = say.Guarded || member.Name == "previous"
+			continue
+		}
+		switch member.Name {
+		case "status":
+			say.Text = rawjson.Unquote(value)
+		case "class":
+			class, _ := ClassNamed(rawjson.Unquote(value))
+			say.Class = &class
+		case "reason":
+			say.Reason = rawjson.Unquote(value)
+		case "at":
+			at, _ := ParseTime(rawjson.Unquote(value))
+			say.At = rounded(at, false)
+		case "version":
+			say.Version = integer(value)
+		case "previous":
+			say.Guarded, say.Previous = true, rawjson.Unquote(value)
+		}
+	}
+	return say
+}
+
 // Admit returns an error if the caller may not say a status of a document with that
 // telescope. The engine asks within the transaction that adds the entry.
 func (n *NewStatus) Admit(stored string) error {

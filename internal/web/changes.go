@@ -164,7 +164,7 @@ func (s *Site) changeRows(ctx context.Context, changes []oda.Change) ([]changeRo
 		}
 		rows[i].Telescope, rows[i].Past = found[i].Summary.Telescope, found[i].Metadata.Version != c.Version
 		calls := rows[i].Calls()
-		if c.Stored() || calls > min(room, changesFailed) || rows[i].Past {
+		if !c.Recorded() || calls > min(room, changesFailed) || rows[i].Past {
 			continue
 		}
 		room, rows[i].Counted = room-calls, true
