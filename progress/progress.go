@@ -60,8 +60,6 @@ type Run struct {
 	Busy     *oda.Elapsed `json:"busy_seconds"`
 	Calls    *int64       `json:"calls"`
 	Failures *int64       `json:"failures"`
-
-	created oda.Instant // of the block, else of the instance
 }
 
 // Bounds of a report. It is truncated where it would exceed them.
@@ -178,6 +176,7 @@ func definition(id string, found *oda.Found, runs []run, calls map[*oda.Found]*n
 		d.Name, d.Version = orNil(found.Summary.Name), &found.Metadata.Version
 		d.Status, d.Class = orNil(found.Standing.Text), found.Standing.Class
 	}
+	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.began(calls[a.block]), b.began(calls[b.block])) })
 	last := int64(0)
 	for i, one := range runs {
 		d.Runs[i] = one.report(calls[one.block])
@@ -188,16 +187,15 @@ func definition(id string, found *oda.Found, runs []run, calls map[*oda.Found]*n
 		isNewer := found.Metadata.Version > last
 		d.Changed = &isNewer
 	}
-	slices.SortStableFunc(d.Runs, func(a, b Run) int { return cmp.Compare(a.at(), b.at()) })
 	return d
 }
 
-// at returns when a run began, as far as that is known.
-func (r *Run) at() oda.Instant {
-	if r.Started != nil {
-		return oda.Instant(*r.Started)
+// began returns when a run began, or else when its block or its instance was stored first.
+func (r *run) began(calls *night.Calls) oda.Instant {
+	if calls != nil && calls.Tally.Calls > 0 {
+		return oda.Instant(calls.First)
 	}
-	return r.created
+	return r.created()
 }
 
 // report returns what there is to say about a run, given its calls, which are nil if they
@@ -206,7 +204,7 @@ func (r *run) report(calls *night.Calls) Run {
 	standing := r.standing()
 	one := Run{
 		Instance: orNil(r.instanceID), Block: orNil(r.blockID), Version: orNil(r.version),
-		Status: orNil(standing.Text), Class: standing.Class, created: r.created(),
+		Status: orNil(standing.Text), Class: standing.Class,
 	}
 	if calls != nil {
 		one.Calls, one.Failures, one.Busy = &calls.Tally.Calls, &calls.Failures, &calls.Busy

@@ -22,6 +22,7 @@ import (
 	"oda/internal/feed"
 	"oda/internal/moving"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -62,6 +63,7 @@ type Config struct {
 	Searcher   *search.Searcher
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter
+	Progress   *progress.Reporter
 	Exports    moving.Source
 
 	Gate     *auth.Gate

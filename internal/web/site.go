@@ -25,6 +25,7 @@ import (
 	"oda"
 	"oda/archive"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -40,6 +41,8 @@ type Config struct {
 	Provenance *provenance.Tracer
 	// Nights reports on nights.
 	Nights *night.Reporter
+	// Progress reports on how far Projects are.
+	Progress *progress.Reporter
 	// BasePath is the prefix of all paths: empty, or /like/this.
 	BasePath string
 	// Closed says that the archive must know who is calling.

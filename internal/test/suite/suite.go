@@ -41,7 +41,7 @@ var groups = []struct {
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
 	{"provenance", tracing, tracingInside},
-	{"progress", nil, progressInside},
+	{"progress", progressing, progressInside},
 	{"search", searches, nil},
 	{"changes", changes, changesInside},
 	{"moving", nil, moving},
