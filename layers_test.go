@@ -37,7 +37,7 @@ var rooms = map[string][]string{
 	"oda/cmd/oda":                 {"oda/internal/cli"},
 	"oda/deploy/drill":            {"oda/internal/test/fault", "oda/internal/test/load"},
 	"oda/internal/admission":      {"oda"},
-	"oda/internal/app":            {"oda", "oda/archive", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/files", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/moving", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
+	"oda/internal/app":            {"oda", "oda/archive", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/files", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/moving", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
 	"oda/internal/auth":           {"oda", "oda/internal/files"},
 	"oda/internal/auth/oidc":      {"oda", "oda/internal/auth"},
 	"oda/internal/auth/session":   {"oda", "oda/internal/auth", "oda/internal/files"},
@@ -71,14 +71,15 @@ var rooms = map[string][]string{
 	"oda/internal/test/fault":     {},
 	"oda/internal/test/follow":    {"oda", "oda/client", "oda/internal/test/fault", "oda/internal/test/load"},
 	"oda/internal/test/sample":    {},
-	"oda/internal/test/history":   {"oda", "oda/archive", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/rawjson", "oda/internal/web", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
+	"oda/internal/test/history":   {"oda", "oda/archive", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/rawjson", "oda/internal/web", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
 	"oda/internal/test/judge":     {"oda/api"},
 	"oda/internal/test/load":      {"oda", "oda/client", "oda/internal/test/fault"},
 	"oda/internal/test/must":      {},
 	"oda/internal/test/proof":     {},
-	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
-	"oda/internal/web":            {"oda", "oda/archive", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
+	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
+	"oda/internal/web":            {"oda", "oda/archive", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
+	"oda/naming":                  {"oda", "oda/summary"},
 	"oda/night":                   {"oda"},
 	"oda/progress":                {"oda", "oda/internal/rawjson", "oda/night", "oda/summary"},
 	"oda/provenance":              {"oda"},
@@ -89,7 +90,7 @@ var rooms = map[string][]string{
 
 // standardOnly lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var standardOnly = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/archive", "oda/summary", "oda/provenance", "oda/night", "oda/progress", "oda/search"}
+var standardOnly = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/archive", "oda/summary", "oda/provenance", "oda/naming", "oda/night", "oda/progress", "oda/search"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 

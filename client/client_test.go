@@ -154,6 +154,10 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 		must.Get(c.Diff(ctx, kind, "x-1", 1, 1))(t)
 		collect(t, c.Versions(ctx, kind, "x-1"))
 		must.Get(c.Provenance(ctx, kind, "x-1"))(t)
+		ref := oda.Ref{Kind: kind, ID: "x-1"}
+		must.Get(c.Say(ctx, ref, client.NewStatus{Status: "Observed"}))(t)
+		must.Get(c.Status(ctx, ref))(t)
+		collect(t, c.Statuses(ctx, ref))
 		collect(t, c.List(ctx, everything(kind)))
 		collect(t, c.SearchIDs(ctx, search.Search{Kind: kind}))
 	}

@@ -35,6 +35,7 @@ import (
 	"oda/internal/skuid"
 	"oda/internal/sqlite"
 	"oda/internal/web"
+	"oda/naming"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -207,7 +208,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	archive := archive.New(store, timed)
 	searcher, tracer, nights := search.New(store), provenance.New(store), night.New(store)
 	progress := progress.New(store, nights)
-	site := web.New(web.Config{Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
+	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: naming.New(store), Provenance: tracer, Nights: nights, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{

@@ -32,6 +32,7 @@ type entityView struct {
 	Cut      bool   // the document is longer than what is shown
 	API      string // address of the document
 	Family   family
+	Status   *statusView
 	Calls    *callsView // of a block
 }
 
@@ -68,12 +69,14 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	if err := s.document(r.Context(), view, e); err != nil {
 		return err
 	}
-	if view.Family, err = s.family(r.Context(), ref, view.Summary); err != nil {
+	if view.Status, err = s.status(r.Context(), view.frame, ref, params, view.Old()); err != nil {
 		return err
 	}
-	if view.Name == "" {
-		view.Name = view.Family.name
+	self := &oda.Found{Ref: ref, Metadata: e.Metadata, Summary: *view.Summary, Standing: view.Status.Standing()}
+	if view.Family, err = s.family(r.Context(), self); err != nil {
+		return err
 	}
+	view.Name = view.Family.Nodes[0].Title
 	if view.Name != "" {
 		view.Title = clipped(view.Name, briefText) + " " + ref.ID
 	}
@@ -167,7 +170,6 @@ func (s *Site) document(ctx context.Context, view *entityView, e *oda.Entity) er
 	if view.Summary, err = s.summary(ctx, view.Ref, e, len(text)); err != nil {
 		return err
 	}
-	view.Name = view.Summary.Name
 	view.Facts = facts(text)
 	view.Bytes = int64(len(text))
 	for _, v := range view.Versions {
@@ -245,6 +247,9 @@ func (v *entityView) Mentions() []mention {
 		m := mention{Reference: r, Href: v.ReferenceHref(r)}
 		if n, ok := known[oda.Ref{Kind: r.Kind, ID: r.ID}]; ok {
 			m.Name, m.Missing = n.Name, !n.Exists
+			if n.Past > 0 {
+				m.Href = v.ReferenceHref(oda.Reference{Kind: n.Kind, ID: n.ID, Version: n.Past})
+			}
 		}
 		all = append(all, m)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/naming"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -37,6 +38,8 @@ type Config struct {
 	Archive *archive.Archive
 	// Searcher finds what the pages list.
 	Searcher *search.Searcher
+	// Names says what things were called.
+	Names *naming.Namer
 	// Provenance follows references for the drawings.
 	Provenance *provenance.Tracer
 	// Nights reports on nights.
