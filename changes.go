@@ -87,6 +87,32 @@ func (c *Change) AppendJSON(dst []byte) []byte {
 	return append(dst, '"', '}')
 }
 
+// Said is what the log of changes has about an entry.
+type Said struct {
+	Sequence int64
+	Text     string
+	Class    Class
+	At       Instant
+	Current  bool
+}
+
+// Change returns the change that the entry is, without its position.
+func (s *Status) Change() Change {
+	return Change{
+		Ref: s.Ref, Version: s.Version, By: s.By, On: s.On,
+		Said: &Said{Sequence: s.Sequence, Text: s.Text, Class: s.Class, At: s.At, Current: s.Current},
+	}
+}
+
+// appendJSON appends the members of a change.
+func (s *Said) appendJSON(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `,"sequence":`...), s.Sequence, 10)
+	dst = rawjson.AppendQuoted(append(dst, `,"status":`...), s.Text)
+	dst = appendTextOrNull(append(dst, `,"class":`...), s.Class.String())
+	dst = appendInstantOrNull(append(dst, `,"at":`...), s.At, true)
+	return strconv.AppendBool(append(dst, `,"current":`...), s.Current)
+}
+
 // ChangeFilter says which changes a follower wants: those of one of the kinds and of
 // one of the identifiers. An empty list excludes nothing.
 type ChangeFilter struct {

@@ -101,14 +101,14 @@ func (e *Error) Because(err error) *Error {
 // DamagedStatus returns the error for an entry of the statuses of an entity that is no
 // longer what was stored.
 func DamagedStatus(ref Ref, sequence int64) *Error {
-	return Errorf(DamagedText, "Status %d of %s %s is damaged, so it cannot be read: it is no longer what was stored. "+FindDamage,
+	return Errorf(DamagedText, "Entry %d of the statuses of %s %s is damaged, so it cannot be read: it is no longer what was stored. "+FindDamage,
 		sequence, ref.Kind, ref.ID)
 }
 
 // LostStatus returns the error for an entry that is missing, although the entity has
 // later ones.
 func LostStatus(ref Ref, sequence int64) *Error {
-	return Errorf(DamagedText, "Status %d of %s %s is missing in the archive's database, so it cannot be read. "+FindDamage,
+	return Errorf(DamagedText, "Entry %d of the statuses of %s %s is missing in the archive's database, so it cannot be read. "+FindDamage,
 		sequence, ref.Kind, ref.ID)
 }
 

@@ -2,8 +2,6 @@ package oda
 
 import (
 	"strconv"
-	"strings"
-	"unicode"
 
 	"oda/internal/rawjson"
 )
@@ -87,14 +85,7 @@ const (
 	MaxWordBytes      = 128 << 10
 	MaxBlocks         = 1_000
 	MaxBlockBytes     = 64 << 10
-	MaxName           = 1 << 10 // bytes of a name
 )
-
-// isPlainText reports whether every engine can store a text as text: it has no
-// control characters, such as NUL, which PostgreSQL refuses, and is not too long.
-func isPlainText(text string) bool {
-	return text != "" && len(text) <= MaxName && !strings.ContainsFunc(text, unicode.IsControl)
-}
 
 // MarshalJSON writes the reference with the collection as its kind, and null for
 // a version that it does not name.

@@ -166,11 +166,7 @@ func (e *LogEntry) checkValues() error {
 	return nil
 }
 
-var (
-	errYears    = errors.New("its times are not in the years from 0000 to 9998")
-	errSequence = errors.New("its sequence is not a number from 1")
-	errKey      = errors.New("its key is not valid")
-)
+var errKey = errors.New("its key is not valid")
 
 func (e *LogEntry) checkRecordValues() error {
 	switch {
@@ -195,16 +191,6 @@ func (e *LogEntry) checkStatusValues() error {
 		return fmt.Errorf("it is of %s, and its status of later, %s", s.On, s.At)
 	}
 	return s.check()
-}
-
-// validKey reports whether a text can be an idempotency key.
-func validKey(key string) bool {
-	for i := range len(key) {
-		if key[i] <= ' ' || key[i] > '~' {
-			return false
-		}
-	}
-	return key != "" && len(key) <= 255
 }
 
 // checkRecords checks the texts of the records.

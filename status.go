@@ -143,20 +143,6 @@ func (s *Status) AppendJSON(dst []byte) []byte {
 	return append(appendInstantOrNull(append(dst, `,"on":`...), s.On, s.Sequence > 0), '}')
 }
 
-func appendTextOrNull(dst []byte, text string) []byte {
-	if text == "" {
-		return append(dst, "null"...)
-	}
-	return rawjson.AppendQuoted(dst, text)
-}
-
-func appendInstantOrNull(dst []byte, at Instant, known bool) []byte {
-	if !known {
-		return append(dst, "null"...)
-	}
-	return append(at.AppendTo(append(dst, '"')), '"')
-}
-
 // Standing is what the status of an entity is now.
 type Standing struct {
 	Text     string // empty: there is none
@@ -198,134 +184,10 @@ func (s Standing) After(entry *Status) Standing {
 // Yields reports whether an entry for that time becomes the current one.
 func (s *Standing) Yields(at Instant) bool { return s.Sequence == 0 || at >= s.At }
 
-// NewStatus is a status to be added to those of an entity.
-type NewStatus struct {
-	Ref
-	Text    string
-	Class   *Class // nil: by the words
-	Reason  string
-	At      *Instant // nil: now
-	Version int64    // of the entity that is meant; 0: the current one
-
-	// Guarded says that the current status must be Previous, which is empty if there
-	// must be none.
-	Guarded  bool
-	Previous string
-
-	Key *Key
-	By  string
-	Now Instant
-
-	// Telescopes are those for which the caller may say it, nil if any.
-	Telescopes *Telescopes
-}
-
-// ReadNewStatus returns the status of an entity that a request says. Its form has been
-// checked.
-func ReadNewStatus(ref Ref, text []byte, nodes []rawjson.Node) NewStatus {
-	say := NewStatus{Ref: ref}
-	for i := 1; i < nodes[0].Next; i = nodes[i].Next {
-		member, value := nodes[i], text[nodes[i].Start:nodes[i].End]
-		if member.Kind == rawjson.Null {
-			say.Guarded = say.Guarded || member.Name == "previous"
-			continue
-		}
-		switch member.Name {
-		case "status":
-			say.Text = rawjson.Unquote(value)
-		case "class":
-			class, _ := ClassNamed(rawjson.Unquote(value))
-			say.Class = &class
-		case "reason":
-			say.Reason = rawjson.Unquote(value)
-		case "at":
-			at, _ := ParseTime(rawjson.Unquote(value))
-			say.At = rounded(at, false)
-		case "version":
-			say.Version = integer(value)
-		case "previous":
-			say.Guarded, say.Previous = true, rawjson.Unquote(value)
-		}
-	}
-	return say
-}
-
-// Admit returns an error if the caller may not say a status of a document with that
-// telescope. The engine asks within the transaction that adds the entry.
-func (n *NewStatus) Admit(stored string) error {
-	return n.Telescopes.admitAbout(fmt.Sprintf("the %s %s", n.Kind, n.ID), stored)
-}
-
-// Entry is the rule by which a status becomes an entry. It is given the current version
-// of the entity, and its standing.
-func (n *NewStatus) Entry(version int64, now Standing) (*Status, error) {
-	if n.Version > version {
-		return nil, &Error{
-			Code: UnknownVersion, Detail: fmt.Sprintf("%s %s has no version %d; the current one is %d. Nothing was stored. "+
-				"Name a version that there is, or leave version out.", n.Kind, n.ID, n.Version, version),
-			Faults: []Fault{{"/version", fmt.Sprintf("is %d, stored are 1 to %d", n.Version, version)}},
-		}
-	}
-	if n.Guarded && FoldStatus(n.Previous) != FoldStatus(now.Text) {
-		return nil, &Error{
-			Code: StatusMismatch, Detail: fmt.Sprintf("The current status of %s %s is %s, and not %s. Nothing was stored. "+
-				"Read the status, decide again, and send what you have read as previous, or leave previous out.",
-				n.Kind, n.ID, quotedOrNone(now.Text), quotedOrNone(n.Previous)),
-			Faults: []Fault{{"/previous", fmt.Sprintf("is %s, stored is %s", quotedOrNone(n.Previous), quotedOrNone(now.Text))}},
-		}
-	}
-	entry := &Status{
-		Ref: n.Ref, Sequence: now.Last + 1, Text: n.Text, Class: ClassOf(n.Text), Reason: n.Reason, At: n.Now, Version: version,
-		Previous: now.Text, By: n.By, On: n.Now,
-	}
-	if n.Class != nil {
-		entry.Class = *n.Class
-	}
-	if n.At != nil {
-		entry.At = min(*n.At, n.Now)
-	}
-	if n.Version > 0 {
-		entry.Version = n.Version
-	}
-	entry.Current = now.Yields(entry.At)
-	return entry, nil
-}
-
-func quotedOrNone(status string) string {
-	if status == "" {
-		return "none"
-	}
-	return strconv.Quote(status)
-}
-
-// Said is what the log of changes has about an entry.
-type Said struct {
-	Sequence int64
-	Text     string
-	Class    Class
-	At       Instant
-	Current  bool
-}
-
-// Change returns the change that the entry is, without its position.
-func (s *Status) Change() Change {
-	return Change{
-		Ref: s.Ref, Version: s.Version, By: s.By, On: s.On,
-		Said: &Said{Sequence: s.Sequence, Text: s.Text, Class: s.Class, At: s.At, Current: s.Current},
-	}
-}
-
-// appendJSON appends the members of a change.
-func (s *Said) appendJSON(dst []byte) []byte {
-	dst = strconv.AppendInt(append(dst, `,"sequence":`...), s.Sequence, 10)
-	dst = rawjson.AppendQuoted(append(dst, `,"status":`...), s.Text)
-	dst = appendTextOrNull(append(dst, `,"class":`...), s.Class.String())
-	dst = appendInstantOrNull(append(dst, `,"at":`...), s.At, true)
-	return strconv.AppendBool(append(dst, `,"current":`...), s.Current)
-}
-
 // MaxStatuses is the largest page of the statuses of an entity.
 const MaxStatuses = 1000
+
+var errSequence = errors.New("its sequence is not a number from 1")
 
 // check returns an error if the entry is not one that an archive can have stored.
 func (s *Status) check() error {

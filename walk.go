@@ -100,3 +100,16 @@ func (w Walk) Range() (low, top Place) {
 
 // beyondIDs sorts after every valid identifier.
 const beyondIDs = "~"
+
+// Question asks the index for entities of a kind that satisfy all clauses.
+type Question struct {
+	Kind    Kind
+	Clauses []Clause
+	Sort    Sort // whose places are wanted
+	Most    int  // of the places
+}
+
+// Empty reports whether no entity can satisfy the question.
+func (q Question) Empty() bool {
+	return slices.ContainsFunc(q.Clauses, func(c Clause) bool { return len(c.Any) == 0 })
+}

@@ -161,7 +161,9 @@ func (p *Page) More(ctx context.Context) ([]oda.Found, error) {
 				return nil, looked[i].Damage
 			}
 			if looked[i] != nil && looked[i].Metadata == f.Metadata {
-				items = append(items, *looked[i])
+				if looked[i].Standing == f.Standing || p.asked.matches(looked[i]) {
+					items = append(items, *looked[i])
+				}
 				continue
 			}
 			// It has changed since, so it is judged again.

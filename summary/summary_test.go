@@ -185,6 +185,9 @@ func TestNamesTelescopesWordsAndBlocksAreFound(t *testing.T) {
 		},
 		{"no numbers", oda.SBDefinition, `{"name":12,"title":true,"description":{"a":"b"}}`, oda.Summary{}},
 		{"a telescope", oda.SBDefinition, `{"telescope":"ska_mid","x":{"telescope":"other"}}`, oda.Summary{Telescope: "ska_mid"}},
+		{"a status", oda.SBInstance, `{"status":"Fully Observed","x":{"status":"other"}}`, oda.Summary{Status: "Fully Observed"}},
+		{"no status", oda.SBInstance, `{"status":{"code":1}}`, oda.Summary{}},
+		{"a status that is none", oda.SBInstance, `{"status":"a\u0000b"}`, oda.Summary{}},
 		{"no telescope", oda.SBDefinition, `{"telescope":7}`, oda.Summary{}},
 		{"a telescope that is no name", oda.SBDefinition, `{"telescope":"a\u0000b"}`, oda.Summary{}},
 		{

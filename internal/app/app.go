@@ -30,6 +30,7 @@ import (
 	"oda/internal/feed"
 	"oda/internal/httpapi"
 	"oda/internal/metrics"
+	"oda/internal/moving"
 	"oda/internal/postgres"
 	"oda/internal/serving"
 	"oda/internal/skuid"
@@ -212,7 +213,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, Progress: progress, Exports: store, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
+		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, Progress: progress, Exports: moving.Exports{From: store}, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
 		BasePath: base, Origin: originOf(public), Origins: cfg.Origins, Proxies: cfg.Auth.Proxies,
 		Gate: gate, Local: gate.IsOpen() && isLoopback(listener.Addr()) && !cfg.Auth.Insecure, ReadOnly: cfg.ReadOnly,
 		Limits: cfg.Limits, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Audit: a.audit, Log: cfg.Log,

@@ -20,7 +20,6 @@ import (
 	"oda/internal/auth"
 	"oda/internal/contract"
 	"oda/internal/feed"
-	"oda/internal/moving"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -57,6 +56,12 @@ type Pages interface {
 	Problem(w http.ResponseWriter, r *http.Request) error
 }
 
+// Exports writes exports.
+type Exports interface {
+	// Choose decides what an export has, and returns what writes it.
+	Choose(ctx context.Context, scope oda.Scope) (write func(context.Context, io.Writer) error, err error)
+}
+
 // Config is what the interface needs.
 type Config struct {
 	Archive    *archive.Archive
@@ -64,7 +69,7 @@ type Config struct {
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter
 	Progress   *progress.Reporter
-	Exports    moving.Source
+	Exports    Exports
 
 	Gate     *auth.Gate
 	Audit    *auditlog.Log  // nil without one

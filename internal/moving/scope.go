@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"io"
 	"slices"
 
 	"oda"
@@ -15,6 +16,18 @@ type Source interface {
 	oda.Log
 	oda.Finder
 	Entries(ctx context.Context, until oda.Position, wanted func(oda.Ref) bool, emit func(*oda.LogEntry) error) error
+}
+
+// Exports writes exports of an archive.
+type Exports struct{ From Source }
+
+// Choose decides what an export has, and returns what writes it.
+func (e Exports) Choose(ctx context.Context, scope oda.Scope) (write func(context.Context, io.Writer) error, err error) {
+	until, wanted, err := Choose(ctx, e.From, scope)
+	return func(ctx context.Context, to io.Writer) error {
+		_, err := Export(ctx, e.From, until, wanted, to, func(int64) {})
+		return err
+	}, err
 }
 
 // Choose returns the position up to which an export reads, and which entities it

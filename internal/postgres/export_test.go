@@ -114,7 +114,7 @@ func (s *Store) UpdatesWaiting() int { return s.updates.count() }
 // CreationsWaiting returns the number of creations that wait for others.
 func (s *Store) CreationsWaiting() int { return s.creations.count() }
 
-func (t *together) count() int {
+func (t *together[T]) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting)

@@ -85,7 +85,7 @@ func (t *txn) say(say *oda.NewStatus) (*oda.Status, error) {
 	if err := t.admit(h, say.Telescopes, say.Admit); err != nil {
 		return nil, err
 	}
-	if said, err := t.saidBefore(say, h); said != nil || err != nil {
+	if said, err := t.saidBefore(say.Ref, h, say.Key); said != nil || err != nil {
 		return said, err
 	}
 	now, err := t.standing(h)
@@ -100,22 +100,22 @@ func (t *txn) say(say *oda.NewStatus) (*oda.Status, error) {
 }
 
 // saidBefore returns the entry that the key has already added, nil if there is none.
-func (t *txn) saidBefore(say *oda.NewStatus, h *head) (said *oda.Status, err error) {
-	if say.Key == nil {
+func (t *txn) saidBefore(ref oda.Ref, h *head, key *oda.Key) (said *oda.Status, err error) {
+	if key == nil {
 		return nil, nil
 	}
 	var first oda.Digest
 	err = t.conn.query(selectSaid, func(stmt *sqlite.Stmt) error {
-		row, err := statusRow(stmt, say.Ref, 0)
+		row, err := statusRow(stmt, ref, 0)
 		if err == nil {
 			said, first = &row.Status, row.Key.Digest
 		}
 		return err
-	}, h.entity, say.Key.Value)
+	}, h.entity, key.Value)
 	if said == nil || err != nil {
 		return nil, oda.NothingStored(err)
 	}
-	return said, say.Key.Check(first[:])
+	return said, key.Check(first[:])
 }
 
 // standing returns the standing of an entity.
@@ -274,6 +274,9 @@ func (t *txn) loadStatus(e *oda.LogEntry, h *head, state *oda.LogState) error {
 	}
 	if err := e.Follow(state); err != nil {
 		return err
+	}
+	if before, err := t.saidBefore(e.Ref, h, e.SaidWith()); before != nil || err != nil {
+		return engine.ErrKeyTwice
 	}
 	said := *e.Said
 	said.Current = now.Yields(said.At)

@@ -28,6 +28,7 @@ import (
 // spoken is an archive that the Go client speaks to, over HTTP. What goes over the
 // wire is checked against the API description.
 type spoken struct {
+	oda.Statuses
 	tb   testing.TB
 	url  string
 	http *http.Client
@@ -51,7 +52,7 @@ func speak(tb testing.TB, engine oda.Engine) spoken {
 	}))
 	tb.Cleanup(server.Close)
 	checked := must.Get(judge.New(server.URL+"/api/v1", maxDepth, carrier{server.Client().Transport}, func(complaint string) { tb.Error(complaint) }))(tb)
-	return spoken{tb, server.URL, &http.Client{Transport: checked}}
+	return spoken{nil, tb, server.URL, &http.Client{Transport: checked}}
 }
 
 // An aside is what a scenario decides about a request, and a client cannot say: when
@@ -106,6 +107,11 @@ func (g guided) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 func (g guided) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
 	add.At, _ = asideOf(ctx)
 	return g.Engine.Append(ctx, add)
+}
+
+func (g guided) Say(ctx context.Context, say oda.NewStatus) (*oda.Status, error) {
+	say.Now, _ = asideOf(ctx)
+	return g.Engine.Say(ctx, say)
 }
 
 // named mints the identifier that the aside says.

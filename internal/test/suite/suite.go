@@ -32,6 +32,7 @@ var groups = []struct {
 	{"creation", creation, creationInside},
 	{"records", records, recordsInside},
 	{"record keys", recordKeys, nil},
+	{"statuses", nil, statuses},
 	{"batches", batches, batchesInside},
 	{"room", nil, room},
 	{"telescopes", nil, telescopes},

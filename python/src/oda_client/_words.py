@@ -49,11 +49,14 @@ def identity(document: Mapping[str, Any], kind: Optional[str]) -> Tuple[str, str
 
 
 def query(values: Mapping[str, Any]) -> List[Tuple[str, str]]:
-    """The parameters of a query. None is left out; a list is given several times."""
+    """The parameters of a query. None is left out; a list is given several times.
+
+    A name that is a word of Python has a _ behind it.
+    """
     found: List[Tuple[str, str]] = []
     for name, value in values.items():
         several = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        found += [(name, written(each)) for each in several if each is not None]
+        found += [(name.rstrip("_"), written(each)) for each in several if each is not None]
     return found
 
 
