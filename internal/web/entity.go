@@ -76,6 +76,9 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	if view.Family, err = s.family(r.Context(), self); err != nil {
 		return err
 	}
+	if p := view.Status.Progress; p != nil && p.report != nil {
+		view.Family.goOn(p.report)
+	}
 	view.Name = view.Family.Nodes[0].Title
 	if view.Name != "" {
 		view.Title = clipped(view.Name, briefText) + " " + ref.ID
