@@ -113,7 +113,7 @@ func printProgress(out io.Writer, look look, report *reports.Report) error {
 func sumOf(runs []reports.Run) (marks, last, busy string) {
 	var took oda.Elapsed
 	var each []string
-	last = "-"
+	last, busy = "-", "-"
 	for _, r := range runs {
 		each = append(each, runMarks[min(int(r.Class), len(runMarks)-1)])
 		if r.Started != nil {
@@ -121,6 +121,7 @@ func sumOf(runs []reports.Run) (marks, last, busy string) {
 		}
 		if r.Busy != nil {
 			took += *r.Busy
+			busy = (time.Duration(took) * time.Microsecond).Round(time.Second).String()
 		}
 	}
 	const shown = 20
@@ -128,9 +129,9 @@ func sumOf(runs []reports.Run) (marks, last, busy string) {
 		each = append([]string{strconv.Itoa(len(each)-shown) + " more"}, each[len(each)-shown:]...)
 	}
 	if len(each) == 0 {
-		return "-", last, "-"
+		return "-", last, busy
 	}
-	return strings.Join(each, " "), last, (time.Duration(took) * time.Microsecond).Round(time.Second).String()
+	return strings.Join(each, " "), last, busy
 }
 
 // firstOf returns the first text that there is.

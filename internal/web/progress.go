@@ -154,7 +154,13 @@ func (f *family) goOn(report *progress.Report) {
 	for _, b := range report.Blocks {
 		for _, d := range b.Definitions {
 			last := oda.Ref{Kind: oda.SBDefinition, ID: d.ID}
-			if len(d.Runs) == 0 || !known[last] || len(f.Nodes)+2 > shownOfProject {
+			if len(f.Nodes)+3 > shownOfProject {
+				continue
+			}
+			if !known[last] { // it names the Project, and not the other way round
+				add(f.Nodes[0].Ref, last, relative{Ref: last, Title: textOf(d.Name), Exists: d.Version != nil, Status: oda.Standing{Text: textOf(d.Status), Class: d.Class}})
+			}
+			if len(d.Runs) == 0 {
 				continue
 			}
 			r := d.Runs[len(d.Runs)-1]

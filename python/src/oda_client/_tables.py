@@ -101,7 +101,7 @@ RUNS: Columns = {
     "class": "text",
     "started": "time",
     "ended": "time",
-    "busy_seconds": "number",
+    "busy_seconds": "seconds",
     "calls": "whole",
     "failures": "whole",
 }
