@@ -20,6 +20,7 @@ import (
 	"oda/internal/test/judge"
 	"oda/internal/test/must"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -35,9 +36,11 @@ type spoken struct {
 // speak serves an engine until the test ends.
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
+	nights := night.New(engine)
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
-		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: night.New(engine),
+		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights,
+		Progress: progress.New(engine, nights),
 		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
 	if err != nil {
@@ -346,6 +349,10 @@ func (s spoken) Changes(ctx context.Context, f archive.Following) (oda.ChangePag
 
 func (s spoken) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
 	return s.as("").Provenance(ctx, ref.Kind, ref.ID)
+}
+
+func (s spoken) Progress(ctx context.Context, id string) (*progress.Report, error) {
+	return s.as("").Progress(ctx, id)
 }
 
 func (s spoken) Night(ctx context.Context, which client.Night) (*night.Report, error) {

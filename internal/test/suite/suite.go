@@ -42,6 +42,7 @@ var groups = []struct {
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
 	{"provenance", tracing, tracingInside},
+	{"progress", progressing, progressInside},
 	{"naming", nil, namingInside},
 	{"search", searches, nil},
 	{"changes", changes, changesInside},
