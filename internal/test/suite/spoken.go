@@ -41,7 +41,7 @@ func speak(tb testing.TB, engine oda.Engine) spoken {
 		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
 		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights,
 		Progress: progress.New(engine, nights),
-		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
+		Bounds:   httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
 	if err != nil {
 		tb.Fatal(err)
