@@ -168,6 +168,7 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	must.Get(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
 	collect(t, c.Records(ctx, block, 0))
 	must.Get(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
+	must.Get(c.Progress(ctx, "x-1"))(t)
 	must.Get(c.Whoami(ctx))(t)
 	must.Get(c.Changes(ctx, client.ChangesQuery{}))(t)
 	must.Get(c.DescriptionYAML(ctx))(t)
