@@ -74,6 +74,9 @@ func (e *LogEntry) Size() int {
 	for i := range e.Came {
 		size += len(e.Came[i].Text)
 	}
+	if e.Said != nil {
+		size += len(e.Said.Text) + len(e.Said.Reason)
+	}
 	return size
 }
 
@@ -350,6 +353,10 @@ type Mover interface {
 	// What the rows of the database say fits their seals; the caller checks the rest of
 	// an entry with its Check.
 	Entries(ctx context.Context, until Position, wanted func(Ref) bool, emit func(*LogEntry) error) error
+
+	// SaidSince calls emit for each entity that was given a status at an instant or later,
+	// once. It stops at the first error of emit and returns it.
+	SaidSince(ctx context.Context, since Instant, emit func(Ref) error) error
 
 	// Load adds entries to the log as they are, in order. They were prepared. The
 	// answer to each is nil if it was added, ErrPresent if the archive has it already,

@@ -32,6 +32,7 @@ var filters = []Filter{
 	text("telescope", func(s *Search) *string { return &s.Telescope }),
 	{"status", "", readStatus, func(s *Search) []string { return given(s.Status) }},
 	{"class", "", readClass, func(s *Search) []string { return given(s.Class.String()) }},
+	{"unobserved", "", readUnobserved, printUnobserved},
 	text("ref", func(s *Search) *string { return &s.Reference }),
 	{"ref_version", "ref", readVersion, printVersion},
 	{"q", "", readWords, func(s *Search) []string { return given(s.Words) }},
@@ -169,6 +170,25 @@ func readClass(p *oda.Params, s *Search) {
 	if p.Has("class") {
 		s.Class = oda.ClassPlanned + oda.Class(p.Named("class", oda.ClassNames()))
 	}
+}
+
+func readUnobserved(p *oda.Params, s *Search) {
+	text, ok := p.One("unobserved")
+	switch {
+	case !ok:
+	case s.Kind != oda.SBDefinition:
+		p.Fault("unobserved", "is only for SBDefinitions; others are not observed")
+	case text != "true":
+		p.Fault("unobserved", "must be true; leave it out to find observed ones as well")
+	}
+	s.Unobserved = ok
+}
+
+func printUnobserved(s *Search) []string {
+	if !s.Unobserved {
+		return nil
+	}
+	return given("true")
 }
 
 func readVersion(p *oda.Params, s *Search) {

@@ -45,7 +45,7 @@ type commands struct {
 	Sbds    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBDefinitions."`
 	Sbis    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
 	Ebs     blocks      `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
-	Prjs    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
+	Prjs    projects    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
 	Open    opening     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
 	Edit    edit        `cmd:"" group:"Entities" help:"Change an entity in your editor."`
 	Status  status      `cmd:"" group:"Entities" help:"Print what has come of an entity, or say it."`

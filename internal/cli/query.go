@@ -179,6 +179,7 @@ type find struct {
 	Telescope  string   `placeholder:"NAME" complete:"telescope" group:"Query" help:"Of this telescope."`
 	Status     string   `placeholder:"STATUS" complete:"status" group:"Query" help:"With this status; case does not matter, and a blank, _ and - are the same."`
 	Class      string   `enum:"planned,running,done,failed,stopped," default:"" placeholder:"CLASS" group:"Query" help:"With a status of this class: planned, running, done, failed or stopped."`
+	Unobserved bool     `group:"Query" help:"Of which no run is done; SBDefinitions only."`
 	Ref        string   `placeholder:"ID" complete:"any" group:"Query" help:"With a reference to this identifier."`
 	RefVersion int64    `name:"ref_version" aliases:"ref-version" placeholder:"N" group:"Query" help:"With a reference to this version of it."`
 	Cone       cone     `placeholder:"RA,DEC,RADIUS" group:"Query" help:"With a target within this circle (ICRS): in degrees, or sexagesimal such as '13:25:27.6 -43:01:08.8'; the radius is one degree if it is left out."`
@@ -233,7 +234,7 @@ func (s *find) asked(kind oda.Kind) search.Search {
 	class, _ := oda.ClassNamed(s.Class) // the flag allows no others
 	return search.Search{
 		Kind: kind, Words: strings.Join(s.words(), " "), User: s.User, Match: s.match(), Created: created, Modified: modified,
-		Telescope: s.Telescope, Status: s.Status, Class: class, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
+		Telescope: s.Telescope, Status: s.Status, Class: class, Unobserved: s.Unobserved, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
 		Sort: oda.Sort(slices.Index(oda.SortNames(), string(s.Sort))), Limit: min(s.Limit, search.MaxLimit),
 	}
 }

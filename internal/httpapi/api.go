@@ -21,6 +21,7 @@ import (
 	"oda/internal/contract"
 	"oda/internal/feed"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -67,6 +68,7 @@ type Config struct {
 	Searcher   *search.Searcher
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter
+	Progress   *progress.Reporter
 	Exports    Exports
 
 	Gate     *auth.Gate

@@ -78,6 +78,7 @@ func (a *API) routes() []route {
 
 		{operation: "whoami", role: auth.Reader, class: admission.Reading, handle: a.whoami},
 		{operation: "night", role: auth.Reader, handle: a.night},
+		{operation: "progressOfPRJ", role: auth.Reader, kind: oda.Project, handle: a.progress},
 		{operation: "changes", role: auth.Reader, class: admission.Reading, handle: a.changes},
 		{operation: "backup", role: auth.Admin, handle: a.backup},
 		{operation: "export", role: auth.Admin, class: admission.Searching, handle: a.export},

@@ -38,6 +38,10 @@ const (
 			ORDER BY sequence DESC LIMIT $4) e ON true
 		WHERE h.kind = $1 AND h.identifier = $2`
 
+	// selectSaidSince reads the next $4 entities that follow $2 and $3 in order.
+	selectSaidSince = `SELECT DISTINCT kind, identifier FROM statuses WHERE said_on >= $1 AND (kind, identifier) > ($2, $3)
+		ORDER BY kind, identifier LIMIT $4`
+
 	// selectSaid reads statuses: $1 has their kinds, $2 their identifiers, $3 their sequence
 	// numbers.
 	selectSaid = `SELECT w.nth - 1, ` + statusColumns + ` FROM unnest($1::smallint[], $2::text[], $3::bigint[]) WITH ORDINALITY AS w (kind, identifier, sequence, nth)
@@ -117,6 +121,42 @@ func (s *Store) Status(ctx context.Context, ref oda.Ref) (*oda.Status, error) {
 		return nil, err
 	}
 	return &row.Status, nil
+}
+
+// saidAtOnce is how many entities SaidSince reads with one query.
+const saidAtOnce = 10_000
+
+// SaidSince implements oda.Mover. It reads the whole table in order: an export, which asks,
+// reads much more.
+func (s *Store) SaidSince(ctx context.Context, since oda.Instant, emit func(oda.Ref) error) error {
+	var last oda.Ref
+	for {
+		var refs []oda.Ref
+		err := s.reading(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+			rows, err := conn.Query(ctx, selectSaidSince, int64(since), int16(last.Kind), last.ID, saidAtOnce)
+			if err == nil {
+				refs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ref oda.Ref, err error) {
+					var kind int16
+					err = row.Scan(&kind, &ref.ID)
+					ref.Kind = oda.Kind(kind)
+					return ref, err
+				})
+			}
+			return err
+		})
+		if err != nil {
+			return s.storageError(ctx, err)
+		}
+		for _, ref := range refs {
+			if err := emit(ref); err != nil {
+				return err
+			}
+		}
+		if len(refs) < saidAtOnce {
+			return nil
+		}
+		last = refs[len(refs)-1]
+	}
 }
 
 // StatusesBefore implements oda.Engine.

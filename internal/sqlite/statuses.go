@@ -18,6 +18,8 @@ const (
 	selectStatuses = `SELECT ` + statusColumns + ` FROM statuses s WHERE s.entity = ? AND s.sequence < ? ORDER BY s.sequence DESC LIMIT ?`
 	selectSaid     = `SELECT ` + statusColumns + ` FROM statuses s WHERE s.entity = ? AND s.key = ?`
 
+	selectSaidSince = `SELECT kind, identifier FROM heads WHERE entity IN (SELECT entity FROM statuses WHERE said_on >= ?)`
+
 	// standingColumns lists the columns that standingOf reads.
 	standingColumns = `s.status, s.class, s.sequence, s.at, s.last`
 
@@ -210,6 +212,19 @@ func (s *Store) StatusesBefore(ctx context.Context, ref oda.Ref, before int64, l
 		return err
 	})
 	return entries, err
+}
+
+// SaidSince implements oda.Mover. It reads the whole table: an export, which asks, reads
+// much more.
+func (s *Store) SaidSince(ctx context.Context, since oda.Instant, emit func(oda.Ref) error) error {
+	c, err := s.listers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.listers.give(c)
+	return storageError(c.query(selectSaidSince, func(stmt *sqlite.Stmt) error {
+		return emit(oda.Ref{Kind: oda.Kind(stmt.ColumnInt(0)), ID: stmt.ColumnText(1)})
+	}, int64(since)))
 }
 
 // aboutStatuses calls read with an entity, its version and its standing. Entries never

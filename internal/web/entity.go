@@ -76,6 +76,9 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	if view.Family, err = s.family(r.Context(), self); err != nil {
 		return err
 	}
+	if p := view.Status.Progress; p != nil && p.report != nil {
+		view.Family.goOn(p.report)
+	}
 	view.Name = view.Family.Nodes[0].Title
 	if view.Name != "" {
 		view.Title = clipped(view.Name, briefText) + " " + ref.ID
@@ -236,8 +239,12 @@ type mention struct {
 	Missing    bool
 }
 
-// Mentions are the references of the document, as many as are shown at once.
+// Mentions are the references of the document, as many as are shown at once. Those of a
+// Project are part of its progress.
 func (v *entityView) Mentions() []mention {
+	if v.hasProgress() {
+		return nil
+	}
 	known := make(map[oda.Ref]relative)
 	for _, n := range v.Family.Nodes {
 		known[n.Ref] = n
@@ -256,7 +263,12 @@ func (v *entityView) Mentions() []mention {
 	return all
 }
 
+func (v *entityView) hasProgress() bool { return v.Status.Progress != nil && !v.Status.Progress.Busy }
+
 // Unmentioned is how many references are not shown.
 func (v *entityView) Unmentioned() int64 {
+	if v.hasProgress() {
+		return 0
+	}
 	return max(0, int64(len(v.Summary.References)-shownReferences))
 }

@@ -35,6 +35,7 @@ var funcs = template.FuncMap{
 	"plural":    plural,
 	"targets":   func(all []oda.Target) string { return countTargets(all, 0) },
 	"telescope": showTelescope,
+	"elapsed":   showElapsed,
 	"mark":      func(c oda.Class) string { return marks[c] },
 	"meant":     meant,
 	"classes":   oda.ClassNames,

@@ -26,6 +26,7 @@ import (
 	"oda/archive"
 	"oda/naming"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	Provenance *provenance.Tracer
 	// Nights reports on nights.
 	Nights *night.Reporter
+	// Progress reports on how far Projects are.
+	Progress *progress.Reporter
 	// BasePath is the prefix of all paths: empty, or /like/this.
 	BasePath string
 	// Closed says that the archive must know who is calling.

@@ -41,6 +41,8 @@ type statusView struct {
 	Newest  string  // addresses of other pages of entries, empty if there are none
 	Older   string
 	Late    bool // one of the entries came late
+
+	Progress *progressView // of a Project as it is now
 }
 
 // entry is a status in the table.
@@ -56,6 +58,15 @@ func (v *statusView) Ended() bool { return v.Kind == oda.ExecutionBlock && v.Now
 // Runs reports whether it is the status of a block that is running.
 func (v *statusView) Runs() bool {
 	return v.Kind == oda.ExecutionBlock && v.Now.Class == oda.ClassRunning
+}
+
+// Follows is the entity whose changes matter to the part. The progress of a Project
+// depends on many.
+func (v *statusView) Follows() string {
+	if v.Progress != nil {
+		return ""
+	}
+	return v.ID
 }
 
 // Standing is the current status as searches have it.
@@ -92,6 +103,11 @@ func (s *Site) status(ctx context.Context, f frame, ref oda.Ref, params url.Valu
 	for _, said := range page.Statuses {
 		view.Entries = append(view.Entries, entry{said, said.Sequence == view.Now.Sequence, said.On-said.At >= delay})
 		view.Late = view.Late || !said.Current
+	}
+	if ref.Kind == oda.Project && !past {
+		if view.Progress, err = s.progress(ctx, f, ref.ID); err != nil {
+			return nil, err
+		}
 	}
 	to := func(kept url.Values) string { return ref.ID + question(kept) + "#statuses" }
 	if before > 0 {

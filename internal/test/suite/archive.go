@@ -9,6 +9,7 @@ import (
 	"oda/archive"
 	"oda/client"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -28,6 +29,7 @@ type subject interface {
 	Changes(ctx context.Context, f archive.Following) (oda.ChangePage, error)
 	Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error)
 	Night(ctx context.Context, which client.Night) (*night.Report, error)
+	Progress(ctx context.Context, id string) (*progress.Report, error)
 	// Search reads all pages and calls between after each.
 	Search(ctx context.Context, s search.Search, between func()) ([]oda.Found, error)
 }
@@ -92,6 +94,10 @@ func (a direct) Changes(ctx context.Context, f archive.Following) (oda.ChangePag
 
 func (a direct) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
 	return provenance.New(a.engine).Graph(ctx, ref)
+}
+
+func (a direct) Progress(ctx context.Context, id string) (*progress.Report, error) {
+	return progress.New(a.engine, a.nights).Report(ctx, id)
 }
 
 func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, error) {

@@ -218,7 +218,7 @@ func sayers(t *testing.T, d *desk) {
 	for i := range sent {
 		for j := range each {
 			say := d.saying(eb("b"), fmt.Sprintf("%d of %d", j, i))
-			say.Key = &oda.Key{Value: say.Text}
+			say.Key = &oda.Key{Value: fmt.Sprintf("%d-%d", i, j)}
 			if j%3 > 0 {
 				say.At = new(start + oda.Instant(j*7919%97))
 			}

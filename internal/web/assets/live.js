@@ -237,7 +237,8 @@ const connection = (connected) => connected ? "" : "Not connected to the archive
 function renewParts() {
   const parts = [...document.querySelectorAll("[data-live]")];
   parts.forEach(remember);
-  const { live: id, from = location.href } = parts[0].dataset;
+  const { live: id, from: own } = parts[0].dataset;
+  const from = own ?? location.href;
   const names = (page) => [...page.querySelectorAll("[data-live]")].map((part) => part.id).join(" ");
 
   const read = async () => {
@@ -265,7 +266,7 @@ function renewParts() {
   // Changes that come together, or while the page is being read, cost one reading.
   let wanted = false, reading = false;
   const changed = async (changes) => {
-    if (id && changes.length > 0 && changes.every((c) => c.change === "recorded")) {
+    if (own && changes.length > 0 && changes.every((c) => c.change === "recorded")) {
       return; // calls are no matter of these parts
     }
     wanted = true;

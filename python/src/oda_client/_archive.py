@@ -17,7 +17,7 @@ from oda_helper._errors import PROBLEM, Conflict, OdaError
 
 from . import _sending, _sky, _tables, _words
 from ._block import Block
-from ._listing import Found, Listing
+from ._listing import Found, Listing, Progress
 from ._sending import DOCUMENT, LIST, Sender, Shape
 from ._types import (
     Document, Identifiers, Kind, Kinds, ListFilters, SearchFilters, StatusClass, Time,
@@ -201,7 +201,8 @@ class Archive:
         """What is found by any combination of filters; without any, everything.
 
         ``q`` (words), ``telescope``, ``status``, ``class_`` (planned, running, done, failed,
-        stopped), ``ref`` with ``ref_version``, ``cone`` (right ascension,
+        stopped), ``unobserved=True`` (SBDefinitions of which no run is done), ``ref`` with
+        ``ref_version``, ``cone`` (right ascension,
         declination and radius in degrees, or a SkyCoord and a radius), ``where`` (a condition,
         or a list of them), those of query, and ``sort`` (-created, created, modified,
         -modified, id, -id). The items are summaries; with ``fields="document"`` the
@@ -359,6 +360,15 @@ class Archive:
         path = self._path(id, kind) + "/provenance"
         found: Document = self._sender.read({"nodes": list}, path)
         return found
+
+    def progress(self, id: str) -> Progress:
+        """How far a Project is: the runs of each of its SBDefinitions.
+
+        It is what the archive answers, with ``blocks``, ``sbds``, ``sbds_done`` and
+        ``truncated``; its ``runs`` are a list, and a DataFrame with ``runs.to_pandas()``.
+        """
+        found: Document = self._sender.read({"blocks": list}, self._path(id, "prjs") + "/progress")
+        return Progress(found)
 
     # Records, changes and nights.
 

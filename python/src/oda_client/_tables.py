@@ -86,6 +86,25 @@ STATUSES: Columns = {
     "by": "text",
     "on": "time",
 }
+RUNS: Columns = {
+    "obs_block_id": "text",
+    "obs_block_name": "text",
+    "sbd_id": "text",
+    "sbd_name": "text",
+    "current_version": "whole",
+    "done": "truth",
+    "changed_since_last_run": "truth",
+    "sbi_id": "text",
+    "eb_id": "text",
+    "sbd_version": "whole",
+    "status": "text",
+    "class": "text",
+    "started": "time",
+    "ended": "time",
+    "busy_seconds": "seconds",
+    "calls": "whole",
+    "failures": "whole",
+}
 
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?\Z", re.IGNORECASE

@@ -41,6 +41,7 @@ class SearchFilters(ListFilters, total=False):
     telescope: Union[None, str]
     status: Union[None, str]
     class_: Union[None, StatusClass]
+    unobserved: Literal[None, True]
     ref: Union[None, str]
     ref_version: Union[None, int]
     cone: Union[None, Cone]

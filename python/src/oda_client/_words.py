@@ -64,6 +64,8 @@ def written(value: Any) -> str:
     """A value as the archive reads it in a query. A time without a zone is in UTC."""
     if isinstance(value, Enum):
         value = value.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if hasattr(value, "to_datetime"):  # a Time of astropy
         value = value.to_datetime(timezone=timezone.utc)
     if isinstance(value, datetime):
