@@ -41,6 +41,9 @@ func statusColumnsOf(stmt *sqlite.Stmt, ref oda.Ref, column int) engine.StatusRo
 		Previous: stmt.ColumnText(column + 8), Current: stmt.ColumnBool(column + 9),
 		By: stmt.ColumnText(column + 10), On: oda.Instant(stmt.ColumnInt64(column + 11)),
 	}}
+	if n := stmt.ColumnInt64(column + 9); n != 0 && n != 1 {
+		row.Place = nil // it was edited, so the digest must not fit
+	}
 	if !stmt.ColumnIsNull(column + 12) {
 		row.Key = &oda.Key{Value: stmt.ColumnText(column + 12), Digest: digestOf(stmt, column+13)}
 	}

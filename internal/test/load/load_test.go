@@ -24,7 +24,7 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 		says   string // "" for none
 	}{
 		"nothing is broken":                         {func(e oda.Engine) oda.Engine { return e }, ""},
-		"a record is acknowledged and not stored":   {func(e oda.Engine) oda.Engine { return leaky{e} }, "were acknowledged as record"},
+		"a record is acknowledged and not stored":   {func(e oda.Engine) oda.Engine { return leaky{e} }, " acknowledged as record"},
 		"a key is forgotten":                        {func(e oda.Engine) oda.Engine { return forgetful{e} }, "is stored 2 times, and not 1 times"},
 		"a part of several entities is stored":      {func(e oda.Engine) oda.Engine { return partial{e} }, "is stored 1 times, and not 4 times"},
 		"a record is stored and said to be missing": {func(e oda.Engine) oda.Engine { return liar{e} }, "was refused, and is stored"},
@@ -172,11 +172,12 @@ func (s liar) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error)
 	return receipts, err
 }
 
-// mute sometimes acknowledges a status that it did not store.
+// mute acknowledges a status that it did not store, about every second time: there are few
+// of them.
 type mute struct{ oda.Engine }
 
 func (s mute) Say(ctx context.Context, say oda.NewStatus) (*oda.Status, error) {
-	if rand.N(seldom) > 0 {
+	if rand.N(2) > 0 {
 		return s.Engine.Say(ctx, say)
 	}
 	e, err := s.Get(ctx, say.Ref)
