@@ -4,7 +4,8 @@
 // SQLite writes each page of its write-ahead log in two calls, and its Go build
 // syncs the file's times along with its data. For a small transaction that takes
 // longer than everything else. This layer writes a transaction to the log in one
-// call, and syncs the data alone, as the SQLite of a Linux distribution does.
+// call, and syncs the data alone, as the SQLite of a Linux distribution does. It also
+// has statements planned once (plans.go).
 //
 // To do so it reaches into modernc.org/sqlite, further than any documentation goes.
 // A test fails when that module, modernc.org/libc or zombiezen.com/go/sqlite has
@@ -27,5 +28,8 @@
 //   - Who wrote gives up WAL_WRITE_LOCK through xShmLock of the database's handle, as
 //     the last step of a commit or a rollback (sqlite3WalEndWriteTransaction). Before
 //     that, nobody asks for the size of the log or truncates it.
+//   - A function for new connections gets their address after the *libc.TLS
+//     (sqlite3_auto_extension), and variable arguments are what libc.VaList writes
+//     (sqlite3_db_config).
 //   - The descriptor of a file is the field Fh of lib.TunixFile (unixSync).
 package vfs
