@@ -163,5 +163,8 @@ func Questions() (queries []string) {
 	return queries
 }
 
+// Unpacking has the statements that unpack all rows of the log.
+func Unpacking() []string { return []string{loggedChanges, loggedStatuses, loggedTimes} }
+
 // MadeBySchema names the indexes that Verify asks for.
 var MadeBySchema = madeBySchema

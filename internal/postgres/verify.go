@@ -295,7 +295,8 @@ const (
 	)`
 )
 
-// The changes of a row end where the next one begins.
+// The changes of a row end where the next one begins. OFFSET has each row unpacked once, and
+// not for each number and name in it.
 var (
 	loggedChanges = placedNumbers + `
 	SELECT CASE WHEN kind BETWEEN 1 AND 4 THEN kind WHEN kind = 0 THEN 3 ELSE 0 END::smallint, id, version,
@@ -312,7 +313,7 @@ var (
 			SELECT number, position, i, coalesce(n[2 * i - 1], '') AS id, coalesce(n[2 * i], '') AS by,
 				coalesce(p[5 * i - 4], -1) AS kind, coalesce(p[5 * i - 3], 0) AS version, coalesce(p[5 * i - 2], 0) AS first,
 				coalesce(p[5 * i - 1], 0) AS last, coalesce(p[5 * i], 0) AS at
-			FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned) r
+			FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned OFFSET 0) r
 				CROSS JOIN LATERAL generate_series(1, greatest((cardinality(n) + 1) / 2, (cardinality(p) + 4) / 5)) AS i
 		) c
 	) c) c`
