@@ -48,7 +48,7 @@ func (p *projectProgress) Run(ctx context.Context, archive *client.Client, to st
 		return look.printResult(to.out, p.Output, report)
 	case "csv":
 		columns := []string{
-			"obs_block_id", "obs_block_name", "sbd_id", "sbd_name", "current_version", "done", "changed_since_last_run",
+			"obs_block_id", "obs_block_name", "sbd_id", "sbd_name", "current_version", "sbd_done", "changed_since_last_run",
 			"sbi_id", "eb_id", "sbd_version", "status", "class", "started", "ended", "busy_seconds", "calls", "failures",
 		}
 		return printRows(look, to.out, columns, runsOf(report))
@@ -63,7 +63,7 @@ type runRow struct {
 	Definition string  `json:"sbd_id"`
 	Name       *string `json:"sbd_name"`
 	Current    *int64  `json:"current_version"`
-	Done       bool    `json:"done"`
+	Done       bool    `json:"sbd_done"`
 	Changed    *bool   `json:"changed_since_last_run"`
 	*reports.Run
 }

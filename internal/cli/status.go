@@ -13,14 +13,14 @@ import (
 	"oda/client"
 )
 
-// status prints what has come of an entity, or says it.
+// status prints the statuses of an entity, or says one.
 type status struct {
 	named
 	Status *string `arg:"" optional:"" complete:"status" help:"The status to say, such as Observed; without it, those that were said are printed."`
 
 	Reason    string  `narrows:"" group:"Saying a status" placeholder:"TEXT" help:"Why."`
 	Class     string  `narrows:"" group:"Saying a status" enum:"planned,running,done,failed,stopped," default:"" placeholder:"CLASS" help:"What it means: planned, running, done, failed or stopped (default: what it means by its words)."`
-	At        moment  `narrows:"" group:"Saying a status" placeholder:"TIME" help:"When that came of it (default now)."`
+	At        moment  `narrows:"" group:"Saying a status" placeholder:"TIME" help:"When that was (default now)."`
 	OfVersion int64   `narrows:"" group:"Saying a status" placeholder:"N" help:"The version that is meant (default the current one)."`
 	Previous  *string `narrows:"" group:"Saying a status" xor:"previous" complete:"status" placeholder:"STATUS" help:"Say it only if this is the current status."`
 	First     bool    `group:"Saying a status" xor:"previous" help:"Say it only if there is no status yet."`
@@ -44,6 +44,8 @@ func (s *status) Validate(ctx *kong.Context) error {
 	switch {
 	case s.Status == nil && says:
 		return errors.New("these flags are about a status to say; give it after the identifier")
+	case s.Status != nil && (s.Limit != 0 || s.Output != "auto"):
+		return errors.New("--limit and --output are about printing statuses; leave them out to say one")
 	case s.Status != nil && strings.TrimSpace(*s.Status) == "":
 		return errors.New("the status is empty; is a variable not set?")
 	case s.Previous != nil && *s.Previous == "":
@@ -133,5 +135,13 @@ func (s *status) say(ctx context.Context, archive *client.Client, ref oda.Ref, t
 	if err != nil {
 		return explain(archive, s.ID, err)
 	}
-	return reportStored(to.out, fmt.Sprintf("%s status %d: %s", entry.ID, entry.Sequence, entry.Text))
+	line := fmt.Sprintf("%s status %d: %s", entry.ID, entry.Sequence, entry.Text)
+	if !s.At.IsZero() {
+		// What is said of an earlier time may leave the current status as it is.
+		current, err := archive.Status(ctx, ref)
+		if err == nil && current.Sequence != entry.Sequence {
+			line += fmt.Sprintf("; the current one is %s, since %s UTC", current.Text, when(current.At))
+		}
+	}
+	return reportStored(to.out, line)
 }

@@ -77,7 +77,9 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 		return err
 	}
 	if p := view.Status.Progress; p != nil && p.report != nil {
-		view.Family.goOn(p.report)
+		if err := s.runs(r.Context(), &view.Family, p.report); err != nil {
+			return err
+		}
 	}
 	view.Name = view.Family.Nodes[0].Title
 	if view.Name != "" {

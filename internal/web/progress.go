@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 
 	"oda"
@@ -135,13 +134,35 @@ func textOf(text *string) string {
 // shownOfProject is how many entities the drawing of a Project has.
 const shownOfProject = 80
 
-// goOn adds the last runs of the SBDefinitions to the drawing of a Project.
+// runs adds the last runs of the SBDefinitions to the drawing of a Project, with the names
+// under which they ran.
+func (s *Site) runs(ctx context.Context, f *family, report *progress.Report) error {
+	first := len(f.Nodes)
+	f.goOn(report)
+	added := f.Nodes[first:]
+	refs := make([]oda.Ref, len(added))
+	for i := range added {
+		refs[i] = added[i].Ref
+	}
+	found, err := s.cfg.Archive.Look(ctx, refs)
+	if err != nil {
+		return err
+	}
+	titles, err := s.cfg.Names.Of(ctx, found)
+	if err != nil {
+		return err
+	}
+	for i := range added {
+		added[i].Title, added[i].Exists = titles[i], found[i] != nil
+	}
+	return nil
+}
+
+// goOn adds nodes without titles.
 func (f *family) goOn(report *progress.Report) {
 	known := make(map[oda.Ref]bool)
-	title := make(map[string]string)
 	for _, n := range f.Nodes {
 		known[n.Ref] = true
-		title[n.ID] = n.Title
 	}
 	add := func(from, to oda.Ref, node relative) oda.Ref {
 		if !known[to] {
@@ -158,17 +179,16 @@ func (f *family) goOn(report *progress.Report) {
 				continue
 			}
 			if !known[last] { // it names the Project, and not the other way round
-				add(f.Nodes[0].Ref, last, relative{Ref: last, Title: textOf(d.Name), Exists: d.Version != nil, Status: oda.Standing{Text: textOf(d.Status), Class: d.Class}})
+				add(f.Nodes[0].Ref, last, relative{Ref: last, Status: oda.Standing{Text: textOf(d.Status), Class: d.Class}})
 			}
 			if len(d.Runs) == 0 {
 				continue
 			}
 			r := d.Runs[len(d.Runs)-1]
 			standing := oda.Standing{Text: textOf(r.Status), Class: r.Class}
-			name := cmp.Or(title[d.ID], textOf(d.Name))
 			if r.Instance != nil {
 				ref := oda.Ref{Kind: oda.SBInstance, ID: *r.Instance}
-				node := relative{Ref: ref, Title: name, Exists: true}
+				node := relative{Ref: ref}
 				if r.Block == nil {
 					node.Status = standing
 				}
@@ -176,7 +196,7 @@ func (f *family) goOn(report *progress.Report) {
 			}
 			if r.Block != nil {
 				ref := oda.Ref{Kind: oda.ExecutionBlock, ID: *r.Block}
-				node := relative{Ref: ref, Title: name, Exists: r.Calls != nil || report.Truncated, Status: standing}
+				node := relative{Ref: ref, Status: standing}
 				if r.Started != nil {
 					node.Began = r.Started.Time().Format("2006-01-02 15:04")
 				}

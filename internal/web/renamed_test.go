@@ -71,6 +71,22 @@ func TestThePastKeepsItsName(t *testing.T) {
 	}
 }
 
+// The drawing on the page of a Project goes on to what ran.
+func TestThePastKeepsItsNameInTheDrawingOfAProject(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/prjs/prj-1", `{"obs_blocks":[{"sbd_ids":["sbd-1"]}]}`)
+	s.store(t, "/sbds/sbd-1", `{"name":"Before"}`)
+	s.store(t, "/sbis/sbi-1", `{"sbd_ref":"sbd-1","sbd_version":1}`)
+	s.store(t, "/ebs/eb-1", `{"sbi_ref":"sbi-1"}`)
+	s.store(t, "/sbds/sbd-1", `{"name":"After"}`)
+	page := s.get(t, "prjs/prj-1").Text()
+	for _, title := range []string{"SBDefinition sbd-1: After", "SBInstance sbi-1: Before", "ExecutionBlock eb-1: Before"} {
+		if !strings.Contains(page, "<title>"+title) {
+			t.Errorf("the drawing has no %q", title)
+		}
+	}
+}
+
 func kindOf(id string) string {
 	if strings.HasPrefix(id, "sbi") {
 		return "sbis/"

@@ -109,7 +109,7 @@ class Progress(Dict[str, Any]):
                     "sbd_id": each["sbd_id"],
                     "sbd_name": each["name"],
                     "current_version": each["version"],
-                    "done": each["done"],
+                    "sbd_done": each["done"],
                     "changed_since_last_run": each["changed_since_last_run"],
                 }
                 for run in each["runs"] or [dict.fromkeys(_RUN)]:

@@ -92,7 +92,7 @@ RUNS: Columns = {
     "sbd_id": "text",
     "sbd_name": "text",
     "current_version": "whole",
-    "done": "truth",
+    "sbd_done": "truth",
     "changed_since_last_run": "truth",
     "sbi_id": "text",
     "eb_id": "text",
