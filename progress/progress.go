@@ -79,6 +79,7 @@ const (
 type Engine interface {
 	oda.Reader
 	oda.Finder
+	oda.Log
 }
 
 // Reporter reports on the progress of Projects. It is safe for concurrent use.
@@ -86,6 +87,7 @@ type Reporter struct {
 	engine Engine
 	nights *night.Reporter // adds up the calls of blocks
 	turns  oda.Turns
+	known  known
 }
 
 // New returns a Reporter for the Projects in an engine.
@@ -105,7 +107,8 @@ func (r *Reporter) Report(ctx context.Context, id string) (*Report, error) {
 	return report, err
 }
 
-func (r *Reporter) report(ctx context.Context, ref oda.Ref) (*Report, error) {
+// read reads what a Project is made of.
+func (r *Reporter) read(ctx context.Context, ref oda.Ref) (*graph, error) {
 	e, err := r.engine.Get(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -124,15 +127,23 @@ func (r *Reporter) report(ctx context.Context, ref oda.Ref) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls, err := r.calls(ctx, f, runs)
+	return &graph{project: p, definitions: definitions, runs: runs, truncated: f.truncated}, nil
+}
+
+func (r *Reporter) report(ctx context.Context, ref oda.Ref) (*Report, error) {
+	p, err := r.graph(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Project: ref.ID, Blocks: []Block{}, Definitions: len(p.ids)}
+	calls, complete, err := r.calls(ctx, p.runs)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Project: ref.ID, Blocks: []Block{}, Definitions: len(p.ids), Truncated: p.truncated || !complete}
 	for _, g := range p.groups {
 		block := Block{ID: orNil(g.id), Name: orNil(g.name), Definitions: []Definition{}}
 		for _, id := range g.ids {
-			d := definition(id, definitions[id], runs[id], calls)
+			d := definition(id, p.definitions[id], slices.Clone(p.runs[id]), calls)
 			if d.Done {
 				report.Done++
 			}
@@ -140,13 +151,13 @@ func (r *Reporter) report(ctx context.Context, ref oda.Ref) (*Report, error) {
 		}
 		report.Blocks = append(report.Blocks, block)
 	}
-	report.Truncated = f.truncated
 	return report, nil
 }
 
-// calls adds up the calls of the blocks of all runs, as many as there is time for.
-func (r *Reporter) calls(ctx context.Context, f *finder, runs map[string][]run) (map[*oda.Found]*night.Calls, error) {
-	calls := make(map[*oda.Found]*night.Calls)
+// calls adds up the calls of the blocks of all runs. If there is no time for all of them,
+// it is not complete.
+func (r *Reporter) calls(ctx context.Context, runs map[string][]run) (calls map[*oda.Found]*night.Calls, complete bool, err error) {
+	calls = make(map[*oda.Found]*night.Calls)
 	var blocks []*oda.Found
 	for _, some := range runs {
 		for _, one := range some {
@@ -159,13 +170,14 @@ func (r *Reporter) calls(ctx context.Context, f *finder, runs map[string][]run) 
 	bounded, cancel := context.WithTimeout(ctx, callsTime)
 	defer cancel()
 	all, err := r.nights.Calls(bounded, blocks)
+	complete = err == nil
 	if err != nil && ctx.Err() == nil && (bounded.Err() != nil || oda.CodeOf(err) == oda.Overloaded) {
-		f.truncated, err = true, nil
+		err = nil
 	}
 	for i, block := range blocks {
 		calls[block] = all[i]
 	}
-	return calls, err
+	return calls, complete, err
 }
 
 // definition returns what there is to say about an SBDefinition, which is nil if it is not

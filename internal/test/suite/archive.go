@@ -43,8 +43,15 @@ type writing struct {
 // direct is an engine.
 type direct struct {
 	oda.Reader
-	engine oda.Engine
-	nights *night.Reporter
+	engine   oda.Engine
+	nights   *night.Reporter
+	reporter *progress.Reporter
+}
+
+// directTo returns an archive that asks an engine itself.
+func directTo(engine oda.Engine) direct {
+	nights := night.New(engine)
+	return direct{engine, engine, nights, progress.New(engine, nights)}
 }
 
 func (a direct) Put(ctx context.Context, writes []writing) ([]*oda.Entity, error) {
@@ -97,7 +104,7 @@ func (a direct) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph,
 }
 
 func (a direct) Progress(ctx context.Context, id string) (*progress.Report, error) {
-	return progress.New(a.engine, a.nights).Report(ctx, id)
+	return a.reporter.Report(ctx, id)
 }
 
 func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, error) {

@@ -28,6 +28,7 @@ type planner struct {
 type planned struct {
 	created, version         int64
 	status                   string
+	said                     bool // the status, so the document's counts no more
 	sbd, sbi, eb, prj, block string
 	sbdVersion               int64
 	calls                    []plannedCall
@@ -49,8 +50,12 @@ func (p *planner) run(rounds int) {
 	p.projects = []string{"", ""}
 	p.desk.mustPut(prj("p"), `{}`)
 	for range rounds {
-		for range 3 {
+		for range p.random.IntN(4) {
 			p.write()
+		}
+		for range p.random.IntN(3) { // changes that need no new look for runs
+			p.record()
+			p.say()
 		}
 		if p.random.IntN(4) == 0 {
 			for i := range p.projects {
@@ -108,8 +113,31 @@ func (p *planner) write() {
 	} else {
 		stored = p.desk.mustPut(ref, document(p.desk.mustGet(ref).Metadata, strings.Join(members, ",")))
 	}
+	if before := p.documents[ref]; before != nil && before.said {
+		n.status, n.said = before.status, true
+	}
 	n.created, n.version = int64(stored.Metadata.CreatedOn), stored.Metadata.Version
 	p.documents[ref] = n
+}
+
+// record adds calls to one of the blocks, if there is any.
+func (p *planner) record() {
+	if blocks := p.of(oda.ExecutionBlock); len(blocks) > 0 {
+		ref := eb(p.pick(blocks...))
+		for _, text := range p.calls(p.documents[ref]) {
+			p.desk.mustRecord(ref.ID, text)
+		}
+	}
+}
+
+// say says the status of one of the SBDefinitions and SBInstances, if there is any.
+func (p *planner) say() {
+	kind := []oda.Kind{oda.SBDefinition, oda.SBInstance}[p.random.IntN(2)]
+	if ids := p.of(kind); len(ids) > 0 {
+		ref := oda.Ref{Kind: kind, ID: p.pick(ids...)}
+		said := p.desk.mustSay(p.desk.saying(ref, p.pick("Observed", "failed", "Executing", "Strange")))
+		p.documents[ref].status, p.documents[ref].said = said.Text, true
+	}
 }
 
 // calls draws the calls of a block, in any order.

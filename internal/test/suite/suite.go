@@ -9,7 +9,6 @@ import (
 	"oda"
 	"oda/internal/test/must"
 	"oda/internal/test/proof"
-	"oda/night"
 )
 
 // scenario tests one rule on an initially empty store.
@@ -60,7 +59,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 	shorten(t)
 	desk := func(t *testing.T) *desk {
 		engine := open(t)
-		return newDesk(t, direct{engine, engine, night.New(engine)}, engine)
+		return newDesk(t, directTo(engine), engine)
 	}
 	for _, group := range groups {
 		run(t, group.name, slices.Concat(group.scenarios, group.inside), desk)
