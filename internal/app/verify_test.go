@@ -270,7 +270,7 @@ var damages = []damage{
 		"searches know another status", `UPDATE standings SET status = 'Failed', folded = 'failed', class = 4 WHERE BLOCK`, "",
 		[]string{`index: ExecutionBlock eb-m51: its current status is kept as "Failed", but is "Observed"`},
 	},
-	{"searches know another form of a status", `UPDATE standings SET folded = 'failed' WHERE BLOCK`, "", []string{`index: ExecutionBlock eb-m51: its current status is kept as `}},
+	{"searches know another form of a status", `UPDATE standings SET folded = 'failed' WHERE BLOCK`, "", []string{`index: ExecutionBlock eb-m51: of its current status "Observed", another form, class, sequence number or time is kept`}},
 	{"searches do not know a status", `DELETE FROM standings WHERE SBD`, "", []string{"index: SBDefinition sbd-m51: searches do not know its status "}},
 	{"searches do not know a document's own status", `DELETE FROM standings WHERE identifier = 'sbi-older'`, "", []string{`index: SBInstance sbi-older: searches do not know its status "out_of_time"`}},
 	{"a key of creation has no digest", `UPDATE heads SET create_digest = NULL WHERE create_key = 'opened'`, "-", []string{"index: ExecutionBlock "}},

@@ -90,8 +90,10 @@ func (e *entity) checkStanding(row *StandingRow, now oda.Standing) {
 		e.report.Add(Index, e.name, "its current status is that of %d statuses, but there are %d", row.Last, now.Last)
 	case now.Last < row.Last:
 		e.report.Add(Gap, e.name, "%s missing", span("status", now.Last+1, row.Last))
-	case row.Standing != now, row.Folded != oda.FoldStatus(now.Text):
+	case row.Text != now.Text:
 		e.report.Add(Index, e.name, "its current status is kept as %q, but is %q", row.Text, now.Text)
+	case row.Standing != now, row.Folded != oda.FoldStatus(now.Text):
+		e.report.Add(Index, e.name, "of its current status %q, another form, class, sequence number or time is kept", now.Text)
 	case row.Ref != e.head.Ref, row.CreatedOn != e.head.Metadata.CreatedOn:
 		e.report.Add(Index, e.name, "searches by status know another identifier or time of creation")
 	}
