@@ -357,7 +357,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		"GET /night night",
 		"GET /openapi.json descriptionJSON", "GET /openapi.yaml descriptionYAML",
 		"GET /prjs listPRJs", "POST /prjs createPRJ", "GET /prjs/search searchPRJs", "GET /prjs/{prj_id} getPRJ", "PUT /prjs/{prj_id} storePRJ",
-		"GET /prjs/{prj_id}/diff diffPRJ", "GET /prjs/{prj_id}/provenance provenanceOfPRJ", "GET /prjs/{prj_id}/status getStatusOfPRJ", "POST /prjs/{prj_id}/status sayStatusOfPRJ", "GET /prjs/{prj_id}/status/history listStatusesOfPRJ",
+		"GET /prjs/{prj_id}/diff diffPRJ", "GET /prjs/{prj_id}/progress progressOfPRJ", "GET /prjs/{prj_id}/provenance provenanceOfPRJ", "GET /prjs/{prj_id}/status getStatusOfPRJ", "POST /prjs/{prj_id}/status sayStatusOfPRJ", "GET /prjs/{prj_id}/status/history listStatusesOfPRJ",
 		"GET /prjs/{prj_id}/versions listPRJVersions", "GET /prjs/{prj_id}/versions/{version} getPRJVersion",
 		"GET /problems problems", "GET /problems/{code} problem",
 		"GET /sbds listSBDs", "POST /sbds createSBD", "GET /sbds/search searchSBDs", "GET /sbds/{sbd_id} getSBD", "PUT /sbds/{sbd_id} storeSBD",
