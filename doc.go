@@ -3,7 +3,7 @@
 // The archive stores four kinds of entity: what a telescope was asked to do
 // (SBDefinition, SBInstance, Project) and what it did (ExecutionBlock, with one
 // record for every function called on the telescope). Beside each it keeps what people and
-// programs say has come of it, its statuses. An entity is a JSON
+// programs say came of it, its statuses. An entity is a JSON
 // document that is stored as received. The server owns only its identifier, the
 // managed fields of its metadata and, in an ExecutionBlock, the list of records.
 //

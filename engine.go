@@ -87,7 +87,7 @@ type Writer interface {
 	Append(ctx context.Context, add Append) ([]Receipt, error)
 }
 
-// Statuses keeps what people and programs say has come of entities.
+// Statuses keeps what people and programs say of entities.
 type Statuses interface {
 	// Say adds an entry to the statuses of an entity, which NewStatus.Entry makes. If
 	// the key has already added one to the same entity, Say returns that, or the error

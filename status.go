@@ -11,7 +11,7 @@ import (
 	"oda/internal/rawjson"
 )
 
-// Status is an entry of the statuses of an entity: what somebody said has come of it.
+// Status is an entry of the statuses of an entity: what somebody said came of it.
 // An entry is never changed or removed.
 type Status struct {
 	Ref

@@ -29,7 +29,7 @@ type NewStatus struct {
 	Key string
 }
 
-// Say says what has come of an entity. Unknown: oda.NotFound. If the current status is
+// Say says what came of an entity. Unknown: oda.NotFound. If the current status is
 // not Previous, the error is oda.StatusMismatch; if the entity does not have the version,
 // oda.UnknownVersion.
 func (c *Client) Say(ctx context.Context, ref oda.Ref, say NewStatus) (oda.Status, error) {

@@ -48,7 +48,7 @@ type commands struct {
 	Prjs    projects    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
 	Open    opening     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
 	Edit    edit        `cmd:"" group:"Entities" help:"Change an entity in your editor."`
-	Status  status      `cmd:"" group:"Entities" help:"Print what has come of an entity, or say it."`
+	Status  status      `cmd:"" group:"Entities" help:"Print the statuses of an entity, or say one."`
 	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored, recorded and said, oldest first; with -f, follow new changes."`
 	Night   nightReport `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
 	Whoami  whoami      `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`

@@ -41,7 +41,7 @@ func (a *API) ofKinds() (all []route) {
 			writer = auth.Recorder // may begin a block, but not change one
 		}
 		if kind == oda.ExecutionBlock || kind == oda.SBInstance {
-			teller = auth.Recorder // knows what has come of what it executes
+			teller = auth.Recorder // knows what came of what it executes
 		}
 		for _, rt := range []route{
 			{operation: "list%ss", role: auth.Reader, handle: a.list},

@@ -143,7 +143,7 @@ func update(t *testing.T, s oda.Engine, ref oda.Ref, version int64, members ...s
 	return err
 }
 
-// Several processes say what has come of the same entities, while others store them. Each
+// Several processes say what came of the same entities, while others store them. Each
 // has one connection.
 func TestProcessesSayStatusesOfTheSameEntities(t *testing.T) {
 	t.Parallel()

@@ -109,6 +109,22 @@ class ABlockOfStatements(Saying):
         self.assertEqual([status for status, _ in self.said(outer)], ["Executing", "Observed"])
         self.assertEqual([status for status, _ in self.said(inner)], ["Executing", "Failed"])
 
+    def test_loses_no_calls_if_another_one_outlasts_it(self):
+        """As of threads or tasks that each have one: it is wrong, and nothing is lost."""
+        before = oda_helper.create_eb()
+        first, second = oda_helper.execution_block(), oda_helper.execution_block()
+        one, two = first.__enter__(), second.__enter__()
+        with self.assertLogs("oda_helper", "WARNING") as logs:
+            first.__exit__(None, None, None)
+        self.assertIn("%s ends before %s" % (one, two), logs.output[0])
+        scan(1)
+        second.__exit__(None, None, None)
+        self.assertEqual(os.environ["EB_ID"], before)
+        self.flushed()
+        self.assertEqual(numbers(self.server.records(two)), [1])
+        for eb_id in (one, two):
+            self.assertEqual([status for status, _ in self.said(eb_id)], ["Executing", "Observed"])
+
     def test_is_not_ended_by_a_forked_child(self):
         process = self.script(
             """
@@ -173,7 +189,7 @@ class TheEndOfABlock(Saying):
 
     def test_that_cannot_be_said_is_logged(self):
         for env, status, said in [
-            ({}, "Observed", "EB_ID is not set. The status 'Observed' is said of no block."),
+            ({}, "Observed", "EB_ID is not set. The status 'Observed' was not recorded."),
             ({"EB_ID": "eb-1", "ODA_URL": "ftp://x"}, "Observed", "ODA_URL must begin with"),
             ({"EB_ID": "eb-1"}, "", "1 to 64 characters"),
             ({"EB_ID": "eb-1"}, "a\nb", "1 to 64 characters"),

@@ -253,7 +253,7 @@ class Archive:
     # Statuses.
 
     def status(self, id: str, *, kind: Optional[Kind] = None) -> Document:
-        """What has come of an entity: the current status.
+        """What came of an entity: the current status.
 
         It has ``status``, ``class``, ``reason``, ``at``, ``version``, ``previous``, ``by``, ``on``
         and ``sequence``, which is 0 as long as nobody has said a status; then it is that in
@@ -274,10 +274,10 @@ class Archive:
         previous: Optional[str] = ANY,
         kind: Optional[Kind] = None,
     ) -> Document:
-        """Says what has come of an entity, and returns the entry.
+        """Says what came of an entity, and returns the entry.
 
         ``class_`` says what an unusual word means (planned, running, done, failed, stopped),
-        ``at`` when that came of it, ``version`` which version is meant. If ``previous`` is
+        ``at`` when that was, ``version`` which version is meant. If ``previous`` is
         given and is not the current status (None: there is none), Conflict says what is, and
         nothing is stored.
         """

@@ -24,6 +24,7 @@ REMEMBERED = 100  # blocks
 
 _log = logging.getLogger("oda_helper")
 _ended: Dict[str, str] = {}  # the blocks that this process has ended, with their statuses
+_before: Dict[str, Optional[str]] = {}  # what was current when a block of statements began
 _latest = ""  # time of the last status
 
 
@@ -42,7 +43,7 @@ def end_eb(status: str, reason: Union[str, BaseException, None] = None) -> None:
     fault, advice = _settings.block_fault(), _settings.BLOCK_ADVICE
     if not url:
         fault, advice = _settings.url_fault(), _settings.URL_ADVICE
-    _log.error("%s. The status %r is said of no block. %s", fault, status, advice)
+    _log.error("%s. The status %r was not recorded. %s", fault, status, advice)
 
 
 @contextmanager
@@ -54,10 +55,11 @@ def execution_block(
     The block is Executing until its end, and Observed then. If an exception leaves it,
     it is Failed with that as the reason; if the script is stopped, as by Ctrl-C or
     sys.exit(), it is Aborted. A status that end_eb has said of it stays. Afterwards the
-    block from before is the current one.
+    block from before is current again.
     """
     before, process = os.environ.get("EB_ID"), os.getpid()
     eb_id = create_eb(telescope, sbi_ref)
+    _before[eb_id] = before
     url = _settings.archive_url()
     if url:
         _say(eb_id, url, "Executing", None)
@@ -71,10 +73,27 @@ def execution_block(
         # A forked child may leave it, too. Its parent says what came of it.
         if url and eb_id not in _ended and os.getpid() == process:
             _end(eb_id, url, status, reason)
-        if before is None:
-            os.environ.pop("EB_ID", None)
-        else:
-            os.environ["EB_ID"] = before
+        _leave(eb_id)
+
+
+def _leave(eb_id: str) -> None:
+    """Makes the block from before the current one, unless another one is current by now."""
+    before = _before.pop(eb_id)
+    for other, its in list(_before.items()):
+        if its == eb_id:
+            _before[other] = before
+            _log.warning(
+                "%s ends before %s, which began in it. One block is current at a time: since then,"
+                " the calls of both were recorded in the later one.",
+                eb_id,
+                other,
+            )
+    if os.environ.get("EB_ID") != eb_id:
+        return
+    if before is None:
+        del os.environ["EB_ID"]
+    else:
+        os.environ["EB_ID"] = before
 
 
 def ended(eb_id: Optional[str]) -> Optional[str]:
