@@ -2,7 +2,6 @@ package oda
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"iter"
@@ -17,12 +16,6 @@ type Body struct {
 	Slots  []Slot
 	Digest Digest
 }
-
-// Digest is the SHA-256 of a text as it is stored.
-type Digest [sha256.Size]byte
-
-// DigestOf returns the digest of a text.
-func DigestOf(text []byte) Digest { return sha256.Sum256(text) }
 
 // Slot is a place in a text that takes a value owned by the server.
 type Slot struct {

@@ -91,18 +91,6 @@ func instantIn(value []byte) Instant {
 	return InstantOf(t)
 }
 
-// textIn decodes a JSON string, mostly without a copy. It returns nil for any
-// other value.
-func textIn(value []byte) []byte {
-	if len(value) < 2 || value[0] != '"' {
-		return nil
-	}
-	if bytes.IndexByte(value, '\\') >= 0 {
-		return []byte(rawjson.Unquote(value))
-	}
-	return value[1 : len(value)-1]
-}
-
 // Day is a day in UTC, counted from 1 January 1970.
 type Day int32
 

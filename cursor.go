@@ -76,30 +76,37 @@ func readCursor(text string, carried any) bool {
 
 const wrongCursor = "is not a cursor of this archive; take it from the Link header of the previous page"
 
-// versionCursor is what a cursor of versions carries: the entity, and the version
-// with which the previous page ended.
-type versionCursor struct {
+// countedCursor is what a cursor of the versions or the statuses of an entity carries:
+// the entity, and the number with which the previous page ended.
+type countedCursor struct {
 	Collection string `json:"c"`
 	ID         string `json:"i"`
-	Version    int64  `json:"v"`
+	Of         string `json:"o"`
+	Before     int64  `json:"b"`
 }
 
-// VersionCursor returns the cursor of the page of versions before the given one.
-func VersionCursor(ref Ref, before int64) string {
-	return writeCursor(versionCursor{ref.Kind.Collection(), ref.ID, before})
+// The lists of an entity that are numbered from 1, and read from their end.
+const (
+	OfVersions = "versions"
+	OfStatuses = "statuses"
+)
+
+// CountedCursor returns the cursor of the page of a list before a number.
+func CountedCursor(ref Ref, of string, before int64) string {
+	return writeCursor(countedCursor{ref.Kind.Collection(), ref.ID, of, before})
 }
 
-// ParseVersionCursor returns the version before which a page begins.
-func ParseVersionCursor(ref Ref, text string) (before int64, err error) {
-	var c versionCursor
+// ParseCountedCursor returns the number before which a page begins.
+func ParseCountedCursor(ref Ref, of, text string) (before int64, err error) {
+	var c countedCursor
 	detail := ""
 	switch {
-	case !readCursor(text, &c) || c.Version < 2:
+	case !readCursor(text, &c) || c.Before < 2:
 		detail = wrongCursor
-	case c.Collection != ref.Kind.Collection() || c.ID != ref.ID:
-		detail = "belongs to another entity; send it with the path it came from"
+	case c.Collection != ref.Kind.Collection() || c.ID != ref.ID || c.Of != of:
+		detail = "belongs to another list; send it with the path it came from"
 	default:
-		return c.Version, nil
+		return c.Before, nil
 	}
 	return 0, &Error{Code: InvalidQuery, Detail: "Invalid query: cursor " + detail + ".", Faults: []Fault{{"query:cursor", detail}}}
 }

@@ -2,7 +2,8 @@
 //
 // The archive stores four kinds of entity: what a telescope was asked to do
 // (SBDefinition, SBInstance, Project) and what it did (ExecutionBlock, with one
-// record for every function called on the telescope). An entity is a JSON
+// record for every function called on the telescope). Beside each it keeps what people and
+// programs say came of it, its statuses. An entity is a JSON
 // document that is stored as received. The server owns only its identifier, the
 // managed fields of its metadata and, in an ExecutionBlock, the list of records.
 //
@@ -17,16 +18,19 @@
 //
 //   - Entities: kind.go, id.go, metadata.go and time.go have the words of the
 //     specification; document.go is an entity as received, body.go as stored,
-//     entity.go as answered.
+//     entity.go as answered. digest.go shows whether a text is what was stored.
 //   - Writing: put.go has the rule that decides whether an update is accepted,
-//     telescopes.go where a bound role may write, record.go the records of a block.
+//     telescopes.go where a bound role may write, record.go the records of a block,
+//     status.go the statuses of an entity, newstatus.go the rule for the next one.
+//     key.go makes retries safe.
 //   - History: changes.go is the log of changes. logentry.go is an entry of it with
 //     all that is stored, which moves archives, and scope.go says which of them an
 //     export has.
 //   - Queries: query.go is a listing, params.go reads the parameters of any query,
 //     cursor.go is where its next page begins.
 //   - What engines know of searches, which are in package search: walk.go has the
-//     orders and the walk along an index, terms.go what the inverted index holds.
+//     orders, the walk along an index and the question to the inverted index, terms.go
+//     what that holds.
 //   - Summaries, which searches, package provenance and lists need: found.go is what
 //     one holds, packing.go the form in which engines store it. Package summary
 //     makes them.

@@ -2,9 +2,7 @@ package oda
 
 import (
 	"bytes"
-	"math"
 	"slices"
-	"strconv"
 
 	"oda/internal/rawjson"
 )
@@ -90,19 +88,6 @@ func (d *Document) received(metadata int) Received {
 		}
 	}
 	return r
-}
-
-// integer parses a JSON number that is known to be whole: 2, 2.0 or 2e0. It
-// returns the largest int64 for a number that is too large; no version has it.
-func integer(number []byte) int64 {
-	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
-		return n
-	}
-	f, err := strconv.ParseFloat(string(number), 64)
-	if err != nil || f >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(f)
 }
 
 // edit replaces text[start:end] by a literal, followed by a slot if there is

@@ -18,6 +18,7 @@ import (
 type Engine interface {
 	Reader
 	Writer
+	Statuses
 	Finder
 	Calendar
 	Log
@@ -84,6 +85,22 @@ type Writer interface {
 	// If Append.CheckKey fails for one of the records, none is added, and the error
 	// is that of the first such record.
 	Append(ctx context.Context, add Append) ([]Receipt, error)
+}
+
+// Statuses keeps what people and programs say of entities.
+type Statuses interface {
+	// Say adds an entry to the statuses of an entity, which NewStatus.Entry makes. If
+	// the key has already added one to the same entity, Say returns that, or the error
+	// of Key.Check.
+	Say(ctx context.Context, say NewStatus) (*Status, error)
+
+	// Status returns the current status: an entry, or what Standing.Status returns if
+	// there are no entries.
+	Status(ctx context.Context, ref Ref) (*Status, error)
+
+	// StatusesBefore returns up to limit entries before a sequence number, newest
+	// first.
+	StatusesBefore(ctx context.Context, ref Ref, before int64, limit int) ([]Status, error)
 }
 
 // Finder finds entities by other things than their identifiers.

@@ -38,6 +38,8 @@ const (
 	MetadataMismatch   Code = "metadata-mismatch"   // 422: the metadata is not that of the stored version
 	DuplicateEntity    Code = "duplicate-entity"    // 422: an identifier appears twice in one collection
 	KeyReused          Code = "key-reused"          // 422: an idempotency key was used before, for another request
+	StatusMismatch     Code = "status-mismatch"     // 422: the current status is not the one that the request expects
+	UnknownVersion     Code = "unknown-version"     // 422: the request means a version that there is not
 	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to compare
 
 	RateLimited Code = "rate-limited" // 429: the caller sends too much
@@ -94,6 +96,20 @@ func Clip(text string) string {
 func (e *Error) Because(err error) *Error {
 	e.Err = err
 	return e
+}
+
+// DamagedStatus returns the error for an entry of the statuses of an entity that is no
+// longer what was stored.
+func DamagedStatus(ref Ref, sequence int64) *Error {
+	return Errorf(DamagedText, "Entry %d of the statuses of %s %s is damaged, so it cannot be read: it is no longer what was stored. "+FindDamage,
+		sequence, ref.Kind, ref.ID)
+}
+
+// LostStatus returns the error for an entry that is missing, although the entity has
+// later ones.
+func LostStatus(ref Ref, sequence int64) *Error {
+	return Errorf(DamagedText, "Entry %d of the statuses of %s %s is missing in the archive's database, so it cannot be read. "+FindDamage,
+		sequence, ref.Kind, ref.ID)
 }
 
 // Uncertain returns the error for a write whose commit failed or was cut off. It

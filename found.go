@@ -2,8 +2,6 @@ package oda
 
 import (
 	"strconv"
-	"strings"
-	"unicode"
 
 	"oda/internal/rawjson"
 )
@@ -13,6 +11,7 @@ import (
 type Summary struct {
 	Telescope  string // empty: none
 	Name       string // empty: none
+	Status     string // that the document has; empty: none
 	Targets    []Target
 	References []Reference
 	Words      []string // folded, sorted, each once; without those of the identifier
@@ -21,7 +20,7 @@ type Summary struct {
 
 // Size returns roughly how many bytes of memory the summary takes.
 func (s *Summary) Size() int {
-	n := len(s.Telescope) + len(s.Name)
+	n := len(s.Telescope) + len(s.Name) + len(s.Status)
 	for _, word := range s.Words {
 		n += 16 + len(word)
 	}
@@ -72,6 +71,7 @@ type Found struct {
 	Ref
 	Metadata Metadata
 	Summary  Summary
+	Standing Standing
 	Damage   error // why the summary, or the body beside it, cannot be read
 }
 
@@ -85,14 +85,7 @@ const (
 	MaxWordBytes      = 128 << 10
 	MaxBlocks         = 1_000
 	MaxBlockBytes     = 64 << 10
-	MaxName           = 1 << 10 // bytes of a name
 )
-
-// isPlainText reports whether every engine can store a text as text: it has no
-// control characters, such as NUL, which PostgreSQL refuses, and is not too long.
-func isPlainText(text string) bool {
-	return text != "" && len(text) <= MaxName && !strings.ContainsFunc(text, unicode.IsControl)
-}
 
 // MarshalJSON writes the reference with the collection as its kind, and null for
 // a version that it does not name.
@@ -112,6 +105,7 @@ func (r Reference) MarshalJSON() ([]byte, error) {
 type CatalogueEntry struct {
 	Hash      int64
 	Telescope string // empty: none
+	Status    string // empty: none
 	Summary   []byte // packed
 	Terms     string // with a space before and after each
 }

@@ -51,3 +51,12 @@ func ValidUser(name string) bool {
 func wasValidUser(name string) bool {
 	return name != "" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxUser && !strings.ContainsFunc(name, unicode.IsControl)
 }
+
+// MaxName is the longest name of a thing that searches and roles know, in bytes.
+const MaxName = 1 << 10
+
+// isPlainText reports whether every engine can store a text as text: it has no
+// control characters, such as NUL, which PostgreSQL refuses, and is not too long.
+func isPlainText(text string) bool {
+	return text != "" && len(text) <= MaxName && !strings.ContainsFunc(text, unicode.IsControl)
+}

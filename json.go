@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -71,3 +72,44 @@ const MaxDepth = 10_000
 // MaxStoredDepth exceeds every bound on nesting under which a document can have
 // been stored.
 const MaxStoredDepth = 1 << 20
+
+// textIn decodes a JSON string, mostly without a copy. It returns nil for any
+// other value.
+func textIn(value []byte) []byte {
+	if len(value) < 2 || value[0] != '"' {
+		return nil
+	}
+	if bytes.IndexByte(value, '\\') >= 0 {
+		return []byte(rawjson.Unquote(value))
+	}
+	return value[1 : len(value)-1]
+}
+
+// appendTextOrNull appends a text as JSON, null if it is empty.
+func appendTextOrNull(dst []byte, text string) []byte {
+	if text == "" {
+		return append(dst, "null"...)
+	}
+	return rawjson.AppendQuoted(dst, text)
+}
+
+// appendInstantOrNull appends an instant as JSON, null if it is not known.
+func appendInstantOrNull(dst []byte, at Instant, known bool) []byte {
+	if !known {
+		return append(dst, "null"...)
+	}
+	return append(at.AppendTo(append(dst, '"')), '"')
+}
+
+// integer parses a JSON number that is known to be whole: 2, 2.0 or 2e0. It
+// returns the largest int64 for a number that is too large; no version has it.
+func integer(number []byte) int64 {
+	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || f >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(f)
+}

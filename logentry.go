@@ -11,12 +11,13 @@ import (
 )
 
 // LogEntry is an entry of the log with everything that is stored for it: a
-// version with the records that came with it, or a record that was recorded. All
-// entries in their order are the whole archive; everything else follows from them.
+// version with the records that came with it, a record that was recorded, or a status
+// that was said. All entries in their order are the whole archive; everything else
+// follows from them.
 type LogEntry struct {
 	Ref
-	Version  int64 // that was stored, or that the block had when the record came
-	Sequence int64 // of the record; 0: a version was stored
+	Version  int64 // that was stored, that the block had when the record came, or that the status means
+	Sequence int64 // of the record, or of the status; 0: a version was stored
 	By       string
 	On       Instant
 	Body     Body // of the version; without slots, that of the record
@@ -31,14 +32,38 @@ type LogEntry struct {
 	List          *Digest         // of the digests of the records that it holds; nil: its source has records as entries of their own
 	Entry         *CatalogueEntry // what search knows; nil until it is prepared
 
-	Key string // of the record; empty if it was sent without one
+	Key string // of the record or the status; empty if it was sent without one
+
+	Said      *Status // what was said; nil: it is no status
+	KeyDigest Digest  // of the request that came with the key of the status
+}
+
+// EntryOf returns the entry of the log for a status that was said with a key, or without
+// one.
+func EntryOf(s *Status, key *Key) LogEntry {
+	e := LogEntry{Ref: s.Ref, Version: s.Version, Sequence: s.Sequence, By: s.By, On: s.On, Said: s}
+	if key != nil {
+		e.Key, e.KeyDigest = key.Value, key.Digest
+	}
+	return e
 }
 
 // Run is a range of sequence numbers, both ends included.
 type Run struct{ First, Last int64 }
 
+// SaidWith returns the key with which the status was said, nil if there was none.
+func (e *LogEntry) SaidWith() *Key {
+	if e.Key == "" {
+		return nil
+	}
+	return &Key{e.Key, e.KeyDigest}
+}
+
 // Stored reports whether the entry is that of a version.
 func (e *LogEntry) Stored() bool { return e.Sequence == 0 }
+
+// Recorded reports whether the entry is that of a record.
+func (e *LogEntry) Recorded() bool { return e.Sequence != 0 && e.Said == nil }
 
 // Positions returns how many positions of the log the entry takes.
 func (e *LogEntry) Positions() int64 { return 1 + int64(len(e.Came)) }
@@ -49,12 +74,21 @@ func (e *LogEntry) Size() int {
 	for i := range e.Came {
 		size += len(e.Came[i].Text)
 	}
+	if e.Said != nil {
+		size += len(e.Said.Text) + len(e.Said.Reason)
+	}
 	return size
 }
 
 // Check returns an error if the entry is not as it was stored: a text does not fit its
 // digest, or no archive can have stored such an entry.
 func (e *LogEntry) Check() error {
+	if e.Said != nil {
+		if err := e.checkValues(); err != nil {
+			return DamagedStatus(e.Ref, e.Sequence).Because(err)
+		}
+		return nil
+	}
 	if DigestOf(e.Body.Text) != e.Body.Digest {
 		return Damaged(e.Ref, e.Version, e.Sequence)
 	}
@@ -99,9 +133,12 @@ func (e *LogEntry) checkValues() error {
 	case !wasValidUser(e.By):
 		return errors.New("its user is not 1 to 256 characters without control characters")
 	case !e.On.storable() || !e.CreatedOn.storable():
-		return errors.New("its times are not in the years from 0000 to 9998")
+		return errYears
 	}
-	if !e.Stored() {
+	if e.Said != nil {
+		return e.checkStatusValues()
+	}
+	if e.Recorded() {
 		return e.checkRecordValues()
 	}
 	switch {
@@ -132,31 +169,36 @@ func (e *LogEntry) checkValues() error {
 	return nil
 }
 
+var errKey = errors.New("its key is not valid")
+
 func (e *LogEntry) checkRecordValues() error {
 	switch {
 	case e.Kind != ExecutionBlock:
 		return errors.New("only an ExecutionBlock can have records")
 	case e.Sequence < 1:
-		return errors.New("its sequence is not a number from 1")
+		return errSequence
 	case e.Key != "" && !validKey(e.Key):
-		return errors.New("its key is not valid")
+		return errKey
 	}
 	return nil
 }
 
-// validKey reports whether a text can be an idempotency key.
-func validKey(key string) bool {
-	for i := range len(key) {
-		if key[i] <= ' ' || key[i] > '~' {
-			return false
-		}
+func (e *LogEntry) checkStatusValues() error {
+	s := e.Said
+	switch {
+	case e.Key != "" && !validKey(e.Key):
+		return errKey
+	case s.Ref != e.Ref || s.Sequence != e.Sequence || s.Version != e.Version || s.By != e.By || s.On != e.On:
+		return errors.New("its status is another one")
+	case s.At > s.On:
+		return fmt.Errorf("it is of %s, and its status of later, %s", s.On, s.At)
 	}
-	return key != "" && len(key) <= 255
+	return s.check()
 }
 
 // checkRecords checks the texts of the records.
 func (e *LogEntry) checkRecords() error {
-	if !e.Stored() {
+	if e.Recorded() {
 		return checkRecordText(e.Body)
 	}
 	for i := range e.Came {
@@ -209,7 +251,8 @@ func (e *LogEntry) isOf(document []byte) error {
 // follow.
 type LogState struct {
 	Metadata     Metadata
-	LastSequence int64
+	LastSequence int64 // of the records
+	LastStatus   int64
 }
 
 // Follow returns why the entry cannot be the next one of its entity, or nil. State is
@@ -218,6 +261,9 @@ func (e *LogEntry) Follow(state *LogState) error {
 	var version, sequence int64
 	if state != nil {
 		version, sequence = state.Metadata.Version, state.LastSequence
+	}
+	if e.Said != nil {
+		return e.followStatus(state)
 	}
 	switch {
 	case e.Stored() && e.Version != version+1:
@@ -237,6 +283,17 @@ func (e *LogEntry) Follow(state *LogState) error {
 	return nil
 }
 
+// followStatus is Follow for a status.
+func (e *LogEntry) followStatus(state *LogState) error {
+	switch {
+	case state == nil || e.Version > state.Metadata.Version:
+		return fmt.Errorf("version %d is not stored, so nothing can be said of it", e.Version)
+	case e.Sequence != state.LastStatus+1:
+		return fmt.Errorf("status %d is not stored, so status %d cannot follow", state.LastStatus+1, e.Sequence)
+	}
+	return nil
+}
+
 // Known reports whether the archive may have the entry already, since its entity has
 // come further.
 func (e *LogEntry) Known(state *LogState) bool {
@@ -245,6 +302,8 @@ func (e *LogEntry) Known(state *LogState) bool {
 		return false
 	case e.Stored():
 		return e.Version <= state.Metadata.Version
+	case e.Said != nil:
+		return e.Sequence <= state.LastStatus
 	}
 	return e.Sequence <= state.LastSequence
 }
@@ -263,6 +322,15 @@ func (e *LogEntry) Same(head Metadata, by string, on Instant, digest Digest) err
 		what = fmt.Sprintf("record %d", e.Sequence)
 	}
 	return fmt.Errorf("the archive has another %s, by %q of %s", what, by, on)
+}
+
+// SameStatus returns why the status that the archive has in the place of the entry is not
+// the same, or nil.
+func (e *LogEntry) SameStatus(stored *Status) error {
+	if e.Said.same(stored) {
+		return nil
+	}
+	return fmt.Errorf("the archive has another status %d, by %q of %s", e.Sequence, stored.By, stored.On)
 }
 
 // SameRecords returns why the version that the archive has is not the same, or nil. List
@@ -285,6 +353,10 @@ type Mover interface {
 	// What the rows of the database say fits their seals; the caller checks the rest of
 	// an entry with its Check.
 	Entries(ctx context.Context, until Position, wanted func(Ref) bool, emit func(*LogEntry) error) error
+
+	// SaidSince calls emit for each entity that was given a status at an instant or later,
+	// once. It stops at the first error of emit and returns it.
+	SaidSince(ctx context.Context, since Instant, emit func(Ref) error) error
 
 	// Load adds entries to the log as they are, in order. They were prepared. The
 	// answer to each is nil if it was added, ErrPresent if the archive has it already,

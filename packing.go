@@ -16,6 +16,7 @@ func (s *Summary) Pack() []byte {
 	b := append(make([]byte, 0, 512), packedForm)
 	b = packText(b, s.Telescope)
 	b = packText(b, s.Name)
+	b = packText(b, s.Status)
 	b = packText(b, strings.Join(s.Words, " "))
 	b = binary.AppendUvarint(b, uint64(len(s.Targets)))
 	for _, t := range s.Targets {
@@ -52,7 +53,7 @@ func UnpackSummary(packed []byte) (Summary, error) {
 		u.failed = true
 	}
 	var s Summary
-	s.Telescope, s.Name = u.text(), u.text()
+	s.Telescope, s.Name, s.Status = u.text(), u.text(), u.text()
 	if words := u.text(); words != "" {
 		s.Words = strings.Split(words, " ")
 	}

@@ -1,7 +1,6 @@
 package oda
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 
@@ -142,30 +141,11 @@ func CheckNewRecords(n int) error {
 		"Nothing was stored. Store the block with fewer of them, and record the rest.", MaxNewRecords)
 }
 
-// Key makes a retry safe: the same key with the same request gets the same
-// answer as the first time. Digest is that of the request.
-type Key struct {
-	Value  string
-	Digest [32]byte
-}
-
-// Check returns an error if the key was first used for a request with another digest.
-func (k Key) Check(digest []byte) error {
-	if bytes.Equal(k.Digest[:], digest) {
-		return nil
-	}
-	return Errorf(KeyReused, "This Idempotency-Key was used before, for another request. "+
-		"Send the same request to retry it, or a new key to store something new.")
-}
-
 // Admit returns an error if the caller may not record into a block with that
 // telescope. Everyone who may record may do it into a block that has none. The
 // engine asks within the transaction that adds the records.
 func (a *Append) Admit(stored string) error {
-	if a.Telescopes == nil || stored == "" || a.Telescopes.has(stored) {
-		return nil
-	}
-	return a.Telescopes.refuse("the block "+a.Block, stored)
+	return a.Telescopes.admitAbout("the block "+a.Block, stored)
 }
 
 // Days returns the day of the call of each record to be added.

@@ -4,7 +4,7 @@ package oda
 // is everything.
 type Scope struct {
 	Kind    Kind     // only of this kind; 0: of all
-	Since   *Instant // only what was stored or recorded into since
+	Since   *Instant // only what was stored, recorded into or given a status since
 	Project string   // only this Project and what hangs on it
 }
 

@@ -29,6 +29,15 @@ func (t *Telescopes) has(name string) bool {
 	return found
 }
 
+// admitAbout returns an error if a caller may not add something to a document of that
+// telescope. Everyone may who is bound to any, if the document has none.
+func (t *Telescopes) admitAbout(what, stored string) error {
+	if t == nil || stored == "" || t.has(stored) {
+		return nil
+	}
+	return t.refuse(what, stored)
+}
+
 // refuse returns the error for a document that the caller may not write. What names
 // the document; its telescope is empty if it has none.
 func (t *Telescopes) refuse(what, telescope string) *Error {

@@ -39,19 +39,6 @@ func (c Clause) Cased() bool {
 	return len(c.Any) > 0 && (c.Any[0][1] == referenceClass || c.Any[0][1] == versionClass || c.Any[0][1] == blockClass)
 }
 
-// Question asks the index for entities of a kind that satisfy all clauses.
-type Question struct {
-	Kind    Kind
-	Clauses []Clause
-	Sort    Sort // whose places are wanted
-	Most    int  // of the places
-}
-
-// Empty reports whether no entity can satisfy the question.
-func (q Question) Empty() bool {
-	return slices.ContainsFunc(q.Clauses, func(c Clause) bool { return len(c.Any) == 0 })
-}
-
 // WordTerm returns the term of a word.
 func WordTerm(kind Kind, word string) string { return term(kind, wordClass, word) }
 

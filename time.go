@@ -75,6 +75,8 @@ func (i Instant) storable() bool {
 	return year >= 0 && year < 9999
 }
 
+var errYears = errors.New("its times are not in the years from 0000 to 9998")
+
 var errTime = errors.New("is not a valid time; write it as 2026-01-31T12:30:00Z, or as a date")
 
 // ParseTime parses a time as callers may write it: RFC 3339, a date (midnight),

@@ -69,7 +69,9 @@ type Walk struct {
 	Sort      Sort
 	Bounds    Span   // of the instant by which the walk is sorted
 	User      string // created_by; only if sorted by creation
-	Telescope string // only if sorted by creation and without a user
+	Status    string // as FoldStatus returns it; only if sorted by creation and without a user
+	Class     Class  // only if sorted by creation, and without a user or a status
+	Telescope string // only if sorted by creation, and without any of these
 	Behind    *Place // after which the walk begins
 	Limit     int
 	Bare      bool // without summaries
@@ -98,3 +100,16 @@ func (w Walk) Range() (low, top Place) {
 
 // beyondIDs sorts after every valid identifier.
 const beyondIDs = "~"
+
+// Question asks the index for entities of a kind that satisfy all clauses.
+type Question struct {
+	Kind    Kind
+	Clauses []Clause
+	Sort    Sort // whose places are wanted
+	Most    int  // of the places
+}
+
+// Empty reports whether no entity can satisfy the question.
+func (q Question) Empty() bool {
+	return slices.ContainsFunc(q.Clauses, func(c Clause) bool { return len(c.Any) == 0 })
+}

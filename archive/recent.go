@@ -70,7 +70,7 @@ func (a *Archive) Recent(ctx context.Context, q RecentQuery) (RecentPage, error)
 // reports false if the page has no room for it.
 func (p *RecentPage) add(c oda.Change, limit int) bool {
 	same := slices.IndexFunc(p.Changes, func(later oda.Change) bool {
-		return !c.Stored() && later.Ref == c.Ref && later.Version == c.Version && later.By == c.By && later.FirstSequence == c.LastSequence+1
+		return c.Recorded() && later.Recorded() && later.Ref == c.Ref && later.Version == c.Version && later.By == c.By && later.FirstSequence == c.LastSequence+1
 	})
 	switch {
 	case same >= 0:
@@ -102,7 +102,7 @@ func (a *Archive) between(ctx context.Context, first, last oda.Position) ([]oda.
 		switch {
 		case beyond <= 0:
 			continue
-		case all[i].Stored() || all[i].LastSequence-beyond < all[i].FirstSequence:
+		case !all[i].Recorded() || all[i].LastSequence-beyond < all[i].FirstSequence:
 			return all[:i], nil
 		}
 		all[i].Position, all[i].LastSequence = last, all[i].LastSequence-beyond

@@ -49,7 +49,7 @@ func (a *Archive) VersionInfo(ctx context.Context, ref oda.Ref, version int64) (
 
 // Cursor returns the cursor of the page after this one.
 func (p VersionPage) Cursor(ref oda.Ref) string {
-	return oda.VersionCursor(ref, p.Versions[len(p.Versions)-1].Metadata.Version)
+	return oda.CountedCursor(ref, oda.OfVersions, p.Versions[len(p.Versions)-1].Metadata.Version)
 }
 
 // Version returns a version of an entity as it last was while it was current.

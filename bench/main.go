@@ -71,7 +71,7 @@ func main() {
 		o.plan.length = 5 * time.Second
 	}
 	if o.against != "" && !o.quick {
-		o.plan.rounds = 9 // to distinguish a tenth from noise
+		o.plan.rounds = 15 // to distinguish a tenth from noise
 	}
 	switch {
 	case o.out != "":

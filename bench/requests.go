@@ -194,6 +194,23 @@ func updateEntities(ctx context.Context, srv *server, connections int) ([]worker
 	}), err
 }
 
+// sayStatuses says one status after the other of entities, without keys.
+func sayStatuses(ctx context.Context, srv *server, connections int) ([]worker, error) {
+	count := own * connections
+	if err := srv.storeEntities(ctx, "sbd-said", count); err != nil {
+		return nil, err
+	}
+	bodies := [][]byte{[]byte(`{"status":"Executing"}`), []byte(`{"status":"Observed","reason":"all scans are done"}`)}
+	return workers(connections, func(i int) worker {
+		turn := 0
+		return worker{next: func() request {
+			turn++
+			id := identifier("sbd-said", own*i+turn%own)
+			return request{method: "POST", path: api + "/sbds/" + id + "/status", body: bodies[turn/own%len(bodies)]}
+		}}
+	}), nil
+}
+
 func recordEach(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	return recordInto(ctx, srv, connections, connections)
 }

@@ -118,6 +118,15 @@ func scenarios() []scenario {
 			},
 		},
 		{
+			name: "saying", title: "Saying a status",
+			text: fmt.Sprintf("`POST` of a status, over %d connections, beside the `PUT` of entities of %d bytes as above.", full.busy, documentSize),
+			run:  runSaying,
+			budgets: []budget{
+				atLeast("say a status ÷ update one entity, 5 KB", onSQLite+said, over(rate, onSQLite+updated), 1),
+				atLeast("say a status ÷ update one entity, 5 KB", onPostgres+said, over(rate, onPostgres+updated), 1),
+			},
+		},
+		{
 			name: "creating", title: "Storing a new entity",
 			text: fmt.Sprintf("`PUT` of an entity of %d bytes under a new identifier, over %d connections.", documentSize, full.busy),
 			run:  compare{work: createEntities, pocketBase: pocketCreate}.run,

@@ -28,9 +28,13 @@ const (
 func searched(id string, n, groups int) []byte {
 	random := rand.New(rand.NewPCG(9, uint64(n)))
 	group := n % groups
-	return fmt.Appendf(nil, `{"eb_id":%q,"telescope":"telescope-%06d","name":"Observation of w%06d, run %d","sbd_ref":"sbd-%06d","sbd_version":%d,`+
+	status := fmt.Sprintf("State %06d", group)
+	if group == 0 {
+		status = "Failed" // the only ones of that class
+	}
+	return fmt.Appendf(nil, `{"eb_id":%q,"telescope":"telescope-%06d","status":%q,"name":"Observation of w%06d, run %d","sbd_ref":"sbd-%06d","sbd_version":%d,`+
 		`"targets":[{"name":"field","reference_coordinate":{"ra":%.6f,"dec":%.6f}}],"n":%d,"metadata":{"created_by":"user-%06d"}}`,
-		id, group, group, n, group, 1+group%3, 360*random.Float64(), math.Asin(2*random.Float64()-1)*180/math.Pi, n, group)
+		id, group, status, group, n, group, 1+group%3, 360*random.Float64(), math.Asin(2*random.Float64()-1)*180/math.Pi, n, group)
 }
 
 // storeSearched fills an archive.
@@ -77,6 +81,9 @@ func searches(ctx context.Context, srv *server, count int) (names []string, all 
 			return nil, nil, err
 		}
 		at := stored.Metadata.CreatedOn
+		add(", by status", "status", fmt.Sprintf("state-%06d", max(group, 1)))
+		add(", by class", "class", "failed")
+		add(", by class, last modified first", "class", "failed", "sort", "-modified")
 		add(", by creation", "created_after", at, "created_before", at)
 		add(", by modification", "last_modified_after", at, "last_modified_before", at)
 	}
@@ -136,7 +143,10 @@ func runSearch(ctx context.Context, s *stage) error {
 func searchBudgets() []budget {
 	var all []budget
 	for _, engine := range []string{onSQLite, onPostgres} {
-		for _, name := range []string{", by a word", ", by telescope", ", by user", ", by user, last modified first", ", by reference", ", by position", ", by creation", ", by modification"} {
+		for _, name := range []string{
+			", by a word", ", by telescope", ", by user", ", by user, last modified first", ", by reference", ", by position",
+			", by status", ", by class", ", by class, last modified first", ", by creation", ", by modification",
+		} {
 			all = append(all, atMost("search"+name+", p99", engine+name, over(p99), 0.010))
 			all = append(all, atMost("search"+name+whileWriting+", p99", engine+name+whileWriting, over(p99), 0.010))
 		}

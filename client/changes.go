@@ -55,9 +55,11 @@ func (c *Client) Changes(ctx context.Context, q ChangesQuery) (oda.ChangePage, e
 	if _, err := c.patient(q.Wait+heartbeats).readJSON(ctx, "/changes?"+q.values().Encode(), &in); err != nil {
 		return oda.ChangePage{}, err
 	}
-	page := oda.ChangePage{Next: in.Next, Changes: make([]oda.Change, len(in.Changes))}
+	page := oda.ChangePage{Next: in.Next, Changes: make([]oda.Change, 0, len(in.Changes))}
 	for i := range in.Changes {
-		page.Changes[i] = in.Changes[i].change()
+		if one := &in.Changes[i]; one.known() {
+			page.Changes = append(page.Changes, one.change())
+		}
 	}
 	return page, nil
 }
@@ -66,18 +68,34 @@ func (c *Client) Changes(ctx context.Context, q ChangesQuery) (oda.ChangePage, e
 type change struct {
 	Position oda.Position `json:"position"`
 	oda.Ref
+	Change        string     `json:"change"`
 	Version       int64      `json:"version"`
 	FirstSequence int64      `json:"first_sequence"`
 	LastSequence  int64      `json:"last_sequence"`
+	Sequence      int64      `json:"sequence"`
+	Status        string     `json:"status"`
+	Class         oda.Class  `json:"class"`
+	At            oda.Moment `json:"at"`
+	Current       bool       `json:"current"`
 	By            string     `json:"by"`
 	On            oda.Moment `json:"on"`
 }
 
-func (c change) change() oda.Change {
-	return oda.Change{
+// known reports whether this client knows what the change is. Archives may have others
+// later.
+func (c *change) known() bool {
+	return c.Change == "stored" || c.Change == "recorded" || c.Change == "status"
+}
+
+func (c *change) change() oda.Change {
+	change := oda.Change{
 		Position: c.Position, Ref: c.Ref, Version: c.Version,
 		FirstSequence: c.FirstSequence, LastSequence: c.LastSequence, By: c.By, On: oda.Instant(c.On),
 	}
+	if c.Change == "status" {
+		change.Said = &oda.Said{Sequence: c.Sequence, Text: c.Status, Class: c.Class, At: oda.Instant(c.At), Current: c.Current}
+	}
+	return change
 }
 
 // Follow returns the changes after a position as they come, and does not end by
@@ -101,7 +119,7 @@ func (c *Client) Follow(ctx context.Context, after oda.Position, filter oda.Chan
 				if err := json.Unmarshal(e.data, &in); err != nil {
 					return false, err
 				}
-				return yield(in.change(), nil), nil
+				return !in.known() || yield(in.change(), nil), nil
 			},
 		}
 		var err error

@@ -54,7 +54,7 @@ func TestNowIsWhenALoopBegins(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "id: %d\ndata: {\"position\":%[1]d,\"kind\":\"sbds\",\"on\":\"2026-03-01T20:59:58Z\"}\n\n", end.Load()+1)
+		fmt.Fprintf(w, "id: %d\ndata: {\"position\":%[1]d,\"kind\":\"sbds\",\"change\":\"stored\",\"on\":\"2026-03-01T20:59:58Z\"}\n\n", end.Load()+1)
 	}))
 	defer server.Close()
 	follow := dialing(t, server.URL).Follow(t.Context(), client.Now, oda.ChangeFilter{})

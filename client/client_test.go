@@ -154,6 +154,10 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 		must.Get(c.Diff(ctx, kind, "x-1", 1, 1))(t)
 		collect(t, c.Versions(ctx, kind, "x-1"))
 		must.Get(c.Provenance(ctx, kind, "x-1"))(t)
+		ref := oda.Ref{Kind: kind, ID: "x-1"}
+		must.Get(c.Say(ctx, ref, client.NewStatus{Status: "Observed"}))(t)
+		must.Get(c.Status(ctx, ref))(t)
+		collect(t, c.Statuses(ctx, ref))
 		collect(t, c.List(ctx, everything(kind)))
 		collect(t, c.SearchIDs(ctx, search.Search{Kind: kind}))
 	}
@@ -164,6 +168,7 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	must.Get(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
 	collect(t, c.Records(ctx, block, 0))
 	must.Get(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
+	must.Get(c.Progress(ctx, "x-1"))(t)
 	must.Get(c.Whoami(ctx))(t)
 	must.Get(c.Changes(ctx, client.ChangesQuery{}))(t)
 	must.Get(c.DescriptionYAML(ctx))(t)

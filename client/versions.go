@@ -18,24 +18,31 @@ import (
 // reads page by page while the caller continues, and ends after an error.
 // Unknown: oda.NotFound.
 func (c *Client) Versions(ctx context.Context, kind oda.Kind, id string) iter.Seq2[oda.VersionInfo, error] {
-	return func(yield func(oda.VersionInfo, error) bool) {
-		for values := (url.Values{"limit": {strconv.Itoa(oda.MaxVersions)}}); values != nil; {
-			page, r, err := c.versions(ctx, kind, id, values)
+	return newestFirst(oda.MaxVersions, func(values url.Values) ([]oda.VersionInfo, *reply, error) {
+		return c.versions(ctx, kind, id, values)
+	})
+}
+
+// newestFirst reads one of the lists of an entity that begin with what is newest.
+func newestFirst[T any](limit int, read func(url.Values) ([]T, *reply, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for values := (url.Values{"limit": {strconv.Itoa(limit)}}); values != nil; {
+			page, r, err := read(values)
 			if err == nil {
 				values, err = next(r, values)
 			}
+			if err == nil && values != nil && len(page) == 0 {
+				err = garbled(r, errors.New("it has nothing and says there is more"))
+			}
 			if err != nil {
-				yield(oda.VersionInfo{}, err)
+				var none T
+				yield(none, err)
 				return
 			}
-			for _, v := range page {
-				if !yield(v, nil) {
+			for _, one := range page {
+				if !yield(one, nil) {
 					return
 				}
-			}
-			if values != nil && len(page) == 0 {
-				yield(oda.VersionInfo{}, garbled(r, errors.New("it has no versions and says there are more")))
-				return
 			}
 		}
 	}

@@ -3,18 +3,20 @@ package night
 import (
 	"context"
 	"math"
+	"slices"
 
 	"oda"
 )
 
-// blockSum is the sum of the calls that a block has in a night. Once made, it never
-// changes.
+// blockSum is the sum of the calls that a block has in a night, or of all its calls. Once
+// made, it never changes.
 type blockSum struct {
 	version  int64       // of the block
 	modified oda.Instant // when it last changed
 	last     oda.Record  // that was read, without its text
 	block    Block       // only what follows from the calls
 	sum      total       // of this block alone
+	busy     busyTime    // if it is of all calls
 }
 
 // newBlockSum returns the sum of no calls of a block.
@@ -32,7 +34,7 @@ func (b *blockSum) isOf(block *oda.Found) bool {
 
 // size returns roughly how many bytes of memory the sum takes.
 func (b *blockSum) size() int {
-	n := entryBytes + len(b.block.ID) + 56*len(b.sum.slowest)
+	n := entryBytes + len(b.block.ID) + 56*len(b.sum.slowest) + 16*len(b.busy.stretches)
 	for name := range b.sum.requests {
 		n += 96 + len(name)
 	}
@@ -40,7 +42,10 @@ func (b *blockSum) size() int {
 }
 
 func (b *blockSum) add(r oda.Record) {
-	b.sum.add(&b.block, r)
+	call := b.sum.add(&b.block, r)
+	if b.sum.query == always {
+		b.busy.add(&call)
+	}
 	b.last = oda.Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn}
 }
 
@@ -53,6 +58,9 @@ func blockSumOf(ctx context.Context, from Engine, q Query, block *oda.Found, kno
 			return b, nil
 		}
 	}
+	if q == always {
+		return wholeSumOf(ctx, from, block)
+	}
 	b := newBlockSum(q, block)
 	for r, err := range from.RecordsOn(ctx, block.ID, q.days()) {
 		if err != nil {
@@ -62,6 +70,32 @@ func blockSumOf(ctx context.Context, from Engine, q Query, block *oda.Found, kno
 	}
 	b.sum.bound()
 	return b, nil
+}
+
+// wholeSumOf adds up all calls of a block.
+func wholeSumOf(ctx context.Context, from Engine, block *oda.Found) (*blockSum, error) {
+	b := newBlockSum(always, block)
+	for isWhole := true; ; isWhole = false {
+		page, err := from.Records(ctx, block.ID, b.last.Sequence, tailMost)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Records {
+			b.add(r)
+		}
+		if page.More {
+			continue
+		}
+		b.busy.close(keptStretches)
+		if isWhole {
+			return b, nil
+		}
+		now, err := from.Look(ctx, []oda.Ref{block.Ref})
+		if err != nil || now[0] == nil || now[0].Metadata.Version == b.version {
+			return b, err
+		}
+		return wholeSumOf(ctx, from, now[0]) // the pages may be of different versions
+	}
 }
 
 // tailMost is how many new records are added to a known sum. If there are more, the
@@ -88,11 +122,16 @@ func (b *blockSum) extended(ctx context.Context, from Engine, q Query, block *od
 		return nil
 	}
 	longer := newBlockSum(q, block)
-	longer.block, longer.last = b.block, b.last
+	longer.block, longer.last, longer.busy = b.block, b.last, b.busy
+	longer.busy.stretches = slices.Clone(b.busy.stretches)
 	longer.sum.join(&b.sum)
 	for _, r := range page.Records[1:] {
 		longer.add(r)
 	}
+	if longer.busy.late {
+		return nil
+	}
+	longer.busy.close(keptStretches)
 	longer.sum.bound()
 	return longer
 }

@@ -171,14 +171,15 @@ type Engine interface {
 
 // Reporter makes reports. It is safe for concurrent use.
 type Reporter struct {
-	engine Engine
-	turns  oda.Turns
-	known  cache
+	engine  Engine
+	turns   oda.Turns
+	readers oda.Turns // for all calls of blocks
+	known   cache
 }
 
 // New returns a Reporter for the blocks in an engine.
 func New(engine Engine) *Reporter {
-	return &Reporter{engine: engine, turns: oda.NewTurns(reportsAtOnce)}
+	return &Reporter{engine: engine, turns: oda.NewTurns(reportsAtOnce), readers: oda.NewTurns(reportsAtOnce)}
 }
 
 // Report reports what was done in a night. It counts every record that was
@@ -206,27 +207,37 @@ func (r *Reporter) report(ctx context.Context, q Query) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	totals := make([]total, min(workers, len(blocks)))
+	for i := range totals {
+		totals[i] = newTotal(q)
+	}
+	err = share(ctx, len(blocks), func(ctx context.Context, worker, n int) error {
+		return totals[worker].read(ctx, r.engine, &r.known, blocks[n])
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reportOf(q, totals), nil
+}
+
+// share has workers read n blocks, each by one of them, until an error.
+func share(ctx context.Context, n int, read func(ctx context.Context, worker, n int) error) error {
 	// So many records are in memory at once as there are workers.
 	ctx, stop := context.WithCancelCause(oda.WithRoom(ctx, nil))
 	defer stop(nil)
-	totals := make([]total, min(workers, len(blocks)))
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for i := range totals {
-		totals[i] = newTotal(q)
+	for worker := range min(workers, n) {
 		group.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(blocks)) && ctx.Err() == nil; n = next.Add(1) - 1 {
-				if err := totals[i].read(ctx, r.engine, &r.known, blocks[n]); err != nil {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := read(ctx, worker, i); err != nil {
 					stop(err)
 				}
 			}
 		})
 	}
 	group.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return reportOf(q, totals), nil
+	return context.Cause(ctx)
 }
 
 // blocksOn returns the blocks that may have calls on these days, with their

@@ -60,15 +60,16 @@ func (s *total) read(ctx context.Context, from Engine, kept *cache, block *oda.F
 	return nil
 }
 
-// add counts a record if its call was made in the night.
-func (s *total) add(block *Block, r oda.Record) {
+// add counts a record if its call was made in the night, and returns the call. Of all
+// calls of a block, it does not count the requests.
+func (s *total) add(block *Block, r oda.Record) oda.Call {
 	if s.records++; s.records%recordsBetween == 0 {
 		runtime.Gosched()
 	}
 	c := oda.CallOf(r.Text)
 	at := c.At(r.RecordedOn)
 	if at < s.query.From || at >= s.query.To {
-		return
+		return c
 	}
 	took, known := c.Took()
 	block.FirstCall, block.LastCall = min(block.FirstCall, oda.Moment(at)), max(block.LastCall, oda.Moment(at))
@@ -77,6 +78,9 @@ func (s *total) add(block *Block, r oda.Record) {
 		block.LastResponse = max(block.LastResponse, oda.Moment(*received))
 	}
 	block.Tally.add(Tally{1, count(c.Failed), took})
+	if s.query == always {
+		return c
+	}
 	request := s.request(c.Request())
 	one := FailedRequest{Calls: 1}
 	if c.Failed {
@@ -86,6 +90,7 @@ func (s *total) add(block *Block, r oda.Record) {
 	if known {
 		s.slow(SlowCall{block.ID, r.Sequence, request.Request, oda.Moment(*c.Sent()), took})
 	}
+	return c
 }
 
 func count(b bool) int64 {

@@ -14,14 +14,17 @@ import (
 type question struct {
 	Search
 	*Searcher
-	words []string // folded
-	where []Where
+	words  []string // folded
+	status string   // folded
+	where  []Where
 }
 
 // matches reports whether all filters match, except the conditions on the text.
 func (q *question) matches(f *oda.Found) bool {
 	return q.matchesMetadata(f.Metadata) &&
 		(q.Telescope == "" || f.Summary.Telescope == q.Telescope) &&
+		(q.status == "" || oda.FoldStatus(f.Standing.Text) == q.status) &&
+		(q.Class == oda.NoClass || f.Standing.Class == q.Class) &&
 		(q.Reference == "" || slices.ContainsFunc(f.Summary.References, q.matchesReference)) &&
 		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t oda.Target) bool { return q.Cone.Holds(t.RA, t.Dec) })) &&
 		q.matchesWords(f)
@@ -113,15 +116,15 @@ type judge struct {
 // errEnded ends a walk because the page is full or the time is up.
 var errEnded = errors.New("the page ends here")
 
-// see judges the next entity. Place is where it was when the order was made. The
-// conditions on its text, if there are any, come last: holds judges them, and may
-// find that the entity has changed since.
+// see judges the next entity. Place is where it was when the order was made. What does
+// not follow from its summary, if the search asks for it, comes last: holds judges that,
+// and may find that the entity has changed since.
 func (j *judge) see(place oda.Place, f *oda.Found, holds func() (bool, error)) error {
 	if f.Damage != nil {
 		return j.stopAt(place, f.Damage)
 	}
 	ok := j.matches(f)
-	if ok && len(j.where) > 0 {
+	if ok && (len(j.where) > 0 || j.Unobserved) {
 		var err error
 		if ok, err = holds(); err != nil {
 			return j.stopAt(place, err)

@@ -30,6 +30,9 @@ var filters = []Filter{
 	instant("last_modified_after", true, func(s *Search) **oda.Instant { return &s.Modified.After }),
 	instant("last_modified_before", false, func(s *Search) **oda.Instant { return &s.Modified.Before }),
 	text("telescope", func(s *Search) *string { return &s.Telescope }),
+	{"status", "", readStatus, func(s *Search) []string { return given(s.Status) }},
+	{"class", "", readClass, func(s *Search) []string { return given(s.Class.String()) }},
+	{"unobserved", "", readUnobserved, printUnobserved},
 	text("ref", func(s *Search) *string { return &s.Reference }),
 	{"ref_version", "ref", readVersion, printVersion},
 	{"q", "", readWords, func(s *Search) []string { return given(s.Words) }},
@@ -104,9 +107,11 @@ func (s *Search) goOn(p *oda.Params, text string) {
 	s.Start = &c.After
 }
 
-// folded returns the search with its words in the form in which they are searched for.
+// folded returns the search with its words and its status in the form in which they are
+// searched for.
 func (s Search) folded() Search {
 	s.Words = strings.Join(words.Of(s.Words), " ")
+	s.Status = oda.FoldStatus(s.Status)
 	return s
 }
 
@@ -152,6 +157,38 @@ func printMatch(s *Search) []string {
 		return nil
 	}
 	return given(s.Match.String())
+}
+
+func readStatus(p *oda.Params, s *Search) {
+	s.Status = p.Text("status")
+	if s.Status != "" && !oda.ValidStatus(s.Status) {
+		p.Fault("status", "must be 1 to %d characters without control characters", oda.MaxStatus)
+	}
+}
+
+func readClass(p *oda.Params, s *Search) {
+	if p.Has("class") {
+		s.Class = oda.ClassPlanned + oda.Class(p.Named("class", oda.ClassNames()))
+	}
+}
+
+func readUnobserved(p *oda.Params, s *Search) {
+	text, ok := p.One("unobserved")
+	switch {
+	case !ok:
+	case s.Kind != oda.SBDefinition:
+		p.Fault("unobserved", "is only for SBDefinitions; others are not observed")
+	case text != "true":
+		p.Fault("unobserved", "must be true; leave it out to find observed ones as well")
+	}
+	s.Unobserved = ok
+}
+
+func printUnobserved(s *Search) []string {
+	if !s.Unobserved {
+		return nil
+	}
+	return given("true")
 }
 
 func readVersion(p *oda.Params, s *Search) {

@@ -15,6 +15,9 @@ type Search struct {
 	Match             oda.MatchType
 	Created, Modified oda.Span
 	Telescope         string
+	Status            string
+	Class             oda.Class
+	Unobserved        bool   // only SBDefinitions of which no run is done
 	Reference         string // an identifier that the entity refers to
 	ReferenceVersion  int64  // 0: any version, or no version
 	Cone              *sky.Cone

@@ -9,6 +9,7 @@ import (
 
 	"oda"
 	"oda/internal/words"
+	"oda/progress"
 )
 
 // Store is what a Searcher needs of an engine.
@@ -84,7 +85,7 @@ func (s *Searcher) SearchFirst(ctx context.Context, what Search, most int) (*Pag
 	if err != nil {
 		return nil, err
 	}
-	q := &question{what, s, words.Of(what.Words), where}
+	q := &question{what, s, words.Of(what.Words), oda.FoldStatus(what.Status), where}
 	j, err := q.answer(ctx, most)
 	if err != nil {
 		return &Page{Next: j.next()}, err
@@ -129,7 +130,7 @@ func (q *question) newJudge(most int) *judge {
 // has, and is done if that fills the page or if there are no more. An index would
 // first gather all entities that have a word, which takes long if most have it.
 func (j *judge) glance(ctx context.Context) (done bool, err error) {
-	if len(j.words) == 0 || j.Reference != "" || j.Cone != nil || len(j.where) > 0 || 2*(j.Limit+1) > walkPart {
+	if len(j.words) == 0 || j.Reference != "" || j.Cone != nil || len(j.where) > 0 || j.Unobserved || 2*(j.Limit+1) > walkPart {
 		return false, nil
 	}
 	w := j.along(j.Sort)
@@ -160,7 +161,9 @@ func (p *Page) More(ctx context.Context) ([]oda.Found, error) {
 				return nil, looked[i].Damage
 			}
 			if looked[i] != nil && looked[i].Metadata == f.Metadata {
-				items = append(items, *looked[i])
+				if looked[i].Standing == f.Standing || p.asked.matches(looked[i]) {
+					items = append(items, *looked[i])
+				}
 				continue
 			}
 			// It has changed since, so it is judged again.
@@ -240,9 +243,14 @@ func (q *question) along(order oda.Sort) oda.Walk {
 		w.Bounds = q.Modified
 	case order.ByCreation():
 		w.Bounds = q.Created
-		if q.User != "" && q.Match == oda.UserEquals {
+		switch {
+		case q.User != "" && q.Match == oda.UserEquals:
 			w.User = q.User
-		} else {
+		case q.status != "":
+			w.Status = q.status
+		case q.Class != oda.NoClass:
+			w.Class = q.Class
+		default:
 			w.Telescope = q.Telescope
 		}
 	}
@@ -253,12 +261,19 @@ func (q *question) along(order oda.Sort) oda.Walk {
 // search would not use.
 func (q *question) detours() []oda.Walk {
 	var list []oda.Walk
-	for _, w := range []oda.Walk{q.along(oda.OldestFirst), q.along(oda.LastModifiedLast)} {
-		isNarrow := w.Bounds != (oda.Span{}) || w.User != "" || w.Telescope != ""
-		isDirect := w.Sort.ByCreation() && q.Sort.ByCreation() || w.Sort.ByModification() && q.Sort.ByModification()
-		if isNarrow && !isDirect {
-			list = append(list, w)
-		}
+	byCreation, byModification := q.along(oda.OldestFirst), q.along(oda.LastModifiedLast)
+	isNarrow := byCreation.Bounds != (oda.Span{}) || byCreation.User != "" || byCreation.Status != "" || byCreation.Class != oda.NoClass || byCreation.Telescope != ""
+	if isNarrow && !q.Sort.ByCreation() {
+		list = append(list, byCreation)
+	}
+	if byCreation.User != "" && q.status != "" {
+		list = append(list, oda.Walk{Kind: q.Kind, Sort: oda.OldestFirst, Bounds: q.Created, Status: q.status})
+	}
+	if byCreation.Class == oda.NoClass && q.Class != oda.NoClass {
+		list = append(list, oda.Walk{Kind: q.Kind, Sort: oda.OldestFirst, Bounds: q.Created, Class: q.Class})
+	}
+	if byModification.Bounds != (oda.Span{}) && !q.Sort.ByModification() {
+		list = append(list, byModification)
 	}
 	return list
 }
@@ -271,7 +286,7 @@ func (j *judge) judgeFew(ctx context.Context, places []oda.Place) error {
 		places = slices.DeleteFunc(places, func(p oda.Place) bool { return j.Sort.Compare(p, *j.Start) <= 0 })
 	}
 	slices.SortFunc(places, j.Sort.Compare)
-	if len(j.where) > 0 {
+	if len(j.where) > 0 || j.Unobserved {
 		giveBack, err := j.turn(ctx)
 		if err != nil {
 			return err
@@ -286,30 +301,65 @@ func (j *judge) judgeFew(ctx context.Context, places []oda.Place) error {
 		if err != nil {
 			return err
 		}
-		bytes := 0
-		for i, f := range found {
-			if f == nil {
-				continue
-			}
-			bytes += f.Summary.Size()
-			err := j.see(part[i], f, func() (bool, error) {
-				e, err := j.document(oda.WithRoom(ctx, nil), f) // so many at once as there are turns
-				if e == nil || err != nil {
-					return false, err
-				}
-				text, err := e.WithoutRecords()
-				return err == nil && j.holdsOf(text), err
-			})
+		if err := j.judgeFound(ctx, part, found); err != nil {
 			if errors.Is(err, errEnded) {
 				return nil
 			}
-			if err != nil {
-				return err
+			return err
+		}
+		bytes := 0
+		for _, f := range found {
+			if f != nil {
+				bytes += f.Summary.Size()
 			}
 		}
 		size = nextPart(len(part), bytes)
 	}
 	return nil
+}
+
+// judgeFound judges entities that were found at some places, in order. One that is nil is
+// no longer there.
+func (j *judge) judgeFound(ctx context.Context, places []oda.Place, found []*oda.Found) error {
+	observed, err := j.observed(ctx, found)
+	if err != nil {
+		return err
+	}
+	for i, f := range found {
+		if f == nil {
+			continue
+		}
+		err := j.see(places[i], f, func() (bool, error) {
+			if observed[f.ID] || len(j.where) == 0 {
+				return !observed[f.ID], nil
+			}
+			e, err := j.document(oda.WithRoom(ctx, nil), f) // so many at once as there are turns
+			if e == nil || err != nil {
+				return false, err
+			}
+			text, err := e.WithoutRecords()
+			return err == nil && j.holdsOf(text), err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observed returns those that were observed, if the search asks for that. It does not ask
+// about those that do not match otherwise.
+func (q *question) observed(ctx context.Context, found []*oda.Found) (map[string]bool, error) {
+	var ids []string
+	for _, f := range found {
+		if q.Unobserved && f != nil && f.Damage == nil && q.matches(f) {
+			ids = append(ids, f.ID)
+		}
+	}
+	if ids == nil {
+		return nil, nil
+	}
+	return progress.Observed(ctx, q.store, ids)
 }
 
 // look looks up the entities at some places.
@@ -335,13 +385,16 @@ func nextPart(n, bytes int) int {
 func (j *judge) walk(ctx context.Context) error {
 	w := j.along(j.Sort)
 	w.Behind, w.Bodies = j.Start, len(j.where) > 0
-	most := walkPart
-	if w.Bodies {
+	most, judge := walkPart, j.judgeWalk
+	switch {
+	case j.Unobserved:
+		most, judge, w.Bodies = bodyPart, j.judgeAfter, false
+	case w.Bodies:
 		most = bodyPart
 	}
 	w.Limit = min(j.Limit+1, most)
 	for turns := false; ; {
-		n, err := j.judgeWalk(ctx, w)
+		n, err := judge(ctx, w)
 		if err != nil || n < w.Limit {
 			if errors.Is(err, errEnded) {
 				err = nil
@@ -372,6 +425,22 @@ func (j *judge) judgeWalk(ctx context.Context, w oda.Walk) (n int, err error) {
 	return n, err
 }
 
+// judgeAfter is judgeWalk for what can be judged only after the walk: it takes further
+// questions to the store.
+func (j *judge) judgeAfter(ctx context.Context, w oda.Walk) (int, error) {
+	var places []oda.Place
+	var found []*oda.Found
+	err := j.store.Walk(ctx, w, func(f *oda.Found, _ oda.Body) error {
+		one := *f
+		places, found = append(places, j.Sort.Place(f)), append(found, &one)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(found), j.judgeFound(ctx, places, found)
+}
+
 // document returns the document of an entity that was found. If the entity has
 // changed since, document judges it again, and returns nil if it no longer matches.
 func (q *question) document(ctx context.Context, f *oda.Found) (*oda.Entity, error) {
@@ -390,6 +459,9 @@ func (q *question) document(ctx context.Context, f *oda.Found) (*oda.Entity, err
 	f.Metadata = e.Metadata
 	text, err := e.WithoutRecords()
 	if err != nil || !q.matches(f) || !q.holdsOf(text) {
+		return nil, err
+	}
+	if observed, err := q.observed(ctx, looked); err != nil || observed[f.ID] {
 		return nil, err
 	}
 	return e, nil

@@ -131,7 +131,7 @@ func (x *Extract) Summary() *oda.Summary {
 // Entry returns what the catalogue has about the document of an entity.
 func (x *Extract) Entry(ref oda.Ref) *oda.CatalogueEntry {
 	s := x.Summary()
-	return &oda.CatalogueEntry{Hash: x.Hash(), Telescope: s.Telescope, Summary: s.Pack(), Terms: s.TermList(ref)}
+	return &oda.CatalogueEntry{Hash: x.Hash(), Telescope: s.Telescope, Status: s.Status, Summary: s.Pack(), Terms: s.TermList(ref)}
 }
 
 // digest hashes every value that the summary is made of, as it is written, and
@@ -167,7 +167,7 @@ func (x *Extract) digest() int64 {
 func (x *Extract) counts(n *rawjson.Note) bool {
 	atTop := n.In == x.root && n.Index < 0
 	switch n.Of {
-	case ofTelescope:
+	case ofTelescope, ofStatus:
 		return atTop
 	case ofSBDRef, ofSBDID, ofSBDVersion:
 		return atTop && (x.kind == oda.SBInstance || x.kind == oda.ExecutionBlock)

@@ -30,6 +30,7 @@ const (
 	ofObsBlocks
 	ofObsProgrammes
 	ofObsBlockID
+	ofStatus
 )
 
 // interest returns the reason why this very key matters, 0 if there is none.
@@ -75,6 +76,8 @@ func interest(key []byte) rawjson.Interest {
 		return ofObsProgrammes
 	case "obs_block_id":
 		return ofObsBlockID
+	case "status":
+		return ofStatus
 	case oda.RecordsField:
 		return rawjson.Blind
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -28,7 +29,7 @@ func FuzzSummary(f *testing.F) {
 	}
 	for _, text := range []string{
 		`{"targets":[{"target_id":"a","name":"","reference_coordinate":{"ra":"-1:0:0","dec":"+88:57:22.9 degrees"}}]}`,
-		`{"sbd_id":"x","sbd_ref":null,"sbd_version":3,"eb_ref":"e","sbi_ref":"i","prj_ref":"p","ob_ref":"o","telescope":"t"}`,
+		`{"sbd_id":"x","sbd_ref":null,"sbd_version":3,"eb_ref":"e","sbi_ref":"i","prj_ref":"p","ob_ref":"o","telescope":"t","status":"Draft"}`,
 		`{"obs_blocks":[{"obs_block_id":"b","sbd_ids":["a",""],"name":["x",["y"]]}],"obs_programmes":[{"sbd_ids":["c"]}],"title":"T Ünï"}`,
 		`{"na\u006de":"\ud83d\ude00 caf\u00e9","x":[{"ra":1.5e2,"dec_str":"-00 30"}],"request_responses":[{"name":"no"}]}`,
 	} {
@@ -73,6 +74,9 @@ func modelSummary(kind oda.Kind, document map[string]any) oda.Summary {
 	var s oda.Summary
 	if t, ok := document["telescope"].(string); ok && !strings.ContainsFunc(t, unicode.IsControl) && len(t) <= 1024 {
 		s.Telescope = t
+	}
+	if t, ok := document["status"].(string); ok && !strings.ContainsFunc(t, unicode.IsControl) && utf8.RuneCountInString(t) <= 64 {
+		s.Status = t
 	}
 	for _, key := range []string{"title", "name"} {
 		if name, ok := document[key].(string); ok && name != "" {

@@ -164,6 +164,10 @@ func (s *summarizer) take(n *rawjson.Note, value string) {
 		if oda.ValidTelescope(text) {
 			s.summary.Telescope = text
 		}
+	case ofStatus:
+		if oda.ValidStatus(text) {
+			s.summary.Status = text
+		}
 	case ofSBDIDs:
 		group := s.group(n)
 		field := "obs_blocks/"

@@ -37,6 +37,10 @@ func summaryOf(t *testing.T, kind oda.Kind, text string) oda.Summary {
 	if diff := cmp.Diff(*x.Summary(), unpacked); diff != "" || err != nil {
 		t.Errorf("the summary does not survive packing, %v:\n%s", err, diff)
 	}
+	e := &oda.Entity{Ref: oda.Ref{Kind: kind, ID: "the-identifier"}, Body: d.Body("the-identifier")}
+	if name, err := summary.NameOf(e); name != x.Summary().Name || err != nil {
+		t.Errorf("the name alone is %q, in the summary it is %q: %v", name, x.Summary().Name, err)
+	}
 	return *x.Summary()
 }
 
@@ -181,6 +185,9 @@ func TestNamesTelescopesWordsAndBlocksAreFound(t *testing.T) {
 		},
 		{"no numbers", oda.SBDefinition, `{"name":12,"title":true,"description":{"a":"b"}}`, oda.Summary{}},
 		{"a telescope", oda.SBDefinition, `{"telescope":"ska_mid","x":{"telescope":"other"}}`, oda.Summary{Telescope: "ska_mid"}},
+		{"a status", oda.SBInstance, `{"status":"Fully Observed","x":{"status":"other"}}`, oda.Summary{Status: "Fully Observed"}},
+		{"no status", oda.SBInstance, `{"status":{"code":1}}`, oda.Summary{}},
+		{"a status that is none", oda.SBInstance, `{"status":"a\u0000b"}`, oda.Summary{}},
 		{"no telescope", oda.SBDefinition, `{"telescope":7}`, oda.Summary{}},
 		{"a telescope that is no name", oda.SBDefinition, `{"telescope":"a\u0000b"}`, oda.Summary{}},
 		{

@@ -6,8 +6,8 @@
 // network, the archive or this process. docs/spool.md describes the format of
 // the spool, which the Python helper also reads and writes.
 //
-// Open begins a new block; Attach records into an existing one. A program that
-// records should first start Resume in a goroutine of its own, to send what an
+// Open begins a new block; Attach records into an existing one. Say and End say what
+// comes of it, in the same way. A program that records should first start Resume in a goroutine of its own, to send what an
 // earlier process left behind.
 //
 // Start reading at Recorder.Record, then writer, for which Record waits, and

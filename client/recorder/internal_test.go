@@ -1,8 +1,13 @@
 package recorder
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,7 +45,7 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 		}
 	}()
 	for begun := time.Now(); time.Since(begun) < time.Second; {
-		s := must.Get(createSession(dir, blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
+		s := must.Get(createSession(dir, blockFile{Spool: spoolForm, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
 		current.Store(&s.dir)
 		must.Do(t, s.remove())
 		s.release()
@@ -51,11 +56,11 @@ func TestASessionIsNeverTakenFromItsOwner(t *testing.T) {
 
 func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	t.Parallel()
-	s := must.Get(createSession(t.TempDir(), blockFile{Spool: spoolVersion, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
+	s := must.Get(createSession(t.TempDir(), blockFile{Spool: spoolForm, Block: "eb-1", URL: "http://127.0.0.1:1/api/v1"}))(t)
 	defer s.release()
 	w := must.Get(newWriter(s, SyncAlways, 1<<20))(t)
 	// The name of a segment must be synced like its content.
-	if err := w.append([]byte(`{"request":"a"}`)); err != nil || w.fresh {
+	if err := w.append(recordLine, []byte(`{"request":"a"}`)); err != nil || w.fresh {
 		t.Errorf("the first record: %v; the segment's name is not synced: %v", err, w.fresh)
 	}
 	// A pipe can be written to but not synced.
@@ -64,11 +69,11 @@ func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	defer reader.Close()
 	segment := w.file
 	w.file = pipe
-	if err := w.append([]byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
+	if err := w.append(recordLine, []byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
 		t.Errorf("a record that could not be synced: %v", err)
 	}
 	// Later records go to a new segment.
-	if err := w.append([]byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
+	if err := w.append(recordLine, []byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
 		t.Errorf("the next record: %v, in segment %d; the segment's name is not synced: %v", err, w.at.segment, w.fresh)
 	}
 	if err := errors.Join(w.finish(), segment.Close()); err != nil {
@@ -114,5 +119,23 @@ func TestWaitsGrowToABoundAndHonourRetryAfter(t *testing.T) {
 	}
 	if got := wait.after(&stuckError{client.ErrNoAnswer}); got != stuckWait {
 		t.Errorf("a request that needs a person's help is retried after %v", got)
+	}
+}
+
+// Of two statuses the later one counts, although the clock was set back between them.
+func TestAStatusIsNotOlderThanTheOneBefore(t *testing.T) {
+	t.Parallel()
+	rec := must.Get(Attach(must.Get(client.New("http://127.0.0.1:1"))(t), "eb-1", Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}))(t)
+	ahead := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	rec.say.at = ahead
+	must.Do(t, rec.Say("Observed", ""))
+	text := must.Get(os.ReadFile(filepath.Join(rec.session.dir, segmentName(1))))(t)
+	if want := fmt.Sprintf("-1 status {\"status\":\"Observed\",\"at\":%q}\n", stamp(ahead)); !strings.HasSuffix(string(text), want) {
+		t.Errorf("the spool has %q, want %q at its end", text, want)
+	}
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := rec.Close(now); err == nil {
+		t.Error("nothing was left in the spool")
 	}
 }

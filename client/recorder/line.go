@@ -12,14 +12,21 @@ import (
 	"oda"
 )
 
-// appendLine appends the line of record number n of a session: its checksum,
-// its key and the record itself, which is JSON without line breaks.
-func appendLine(to []byte, session string, n int64, record []byte) []byte {
+// The sorts of lines.
+const (
+	recordLine = "record"
+	statusLine = "status"
+)
+
+// appendLine appends line number n of a session: its checksum, its key, its sort
+// and what is to be sent, which is JSON without line breaks.
+func appendLine(to []byte, session string, n int64, sort string, body []byte) []byte {
 	begin := len(to)
 	to = append(to, "00000000 "...)
 	to = append(to, session...)
 	to = strconv.AppendInt(append(to, '-'), n, 10)
-	to = append(append(to, ' '), record...)
+	to = append(append(to, ' '), sort...)
+	to = append(append(to, ' '), body...)
 	checksum(to[begin:begin], to[begin+9:])
 	return append(to, '\n')
 }
@@ -31,25 +38,34 @@ func checksum(to, text []byte) []byte {
 }
 
 // parseLine parses a line, given without its line break. If the line is
-// damaged, it returns the reason.
-func parseLine(line []byte, session string) (r oda.NewRecord, reason string) {
+// damaged, it returns the reason. A line of a sort that this program does not
+// know may be anything.
+func parseLine(line []byte, session string) (sort string, r oda.NewRecord, reason string) {
 	if len(line) < 9 || line[8] != ' ' {
-		return r, "not a line of a spool"
+		return "", r, "not a line of a spool"
 	}
 	var sum [8]byte
 	if !bytes.Equal(line[:8], checksum(sum[:0], line[9:])) {
-		return r, "the checksum does not match"
+		return "", r, "the checksum does not match"
 	}
-	key, record, _ := bytes.Cut(line[9:], []byte(" "))
+	key, rest, _ := bytes.Cut(line[9:], []byte(" "))
 	number, ok := strings.CutPrefix(string(key), session+"-")
 	if n, err := strconv.ParseInt(number, 10, 64); !ok || err != nil || n < 1 {
-		return r, "the key is not one of this session"
+		return "", r, "the key is not one of this session"
 	}
-	if !json.Valid(record) {
-		return r, "the record is not JSON"
+	word, body, _ := bytes.Cut(rest, []byte(" "))
+	sort = string(word)
+	switch {
+	case sort == "" || strings.Trim(sort, "abcdefghijklmnopqrstuvwxyz") != "":
+		return "", r, "it does not say what it is"
+	case isKnown(sort) && !json.Valid(body):
+		return "", r, "the " + sort + " is not JSON"
 	}
-	return oda.NewRecord{Key: string(key), Text: record}, ""
+	return sort, oda.NewRecord{Key: string(key), Text: body}, ""
 }
+
+// isKnown reports whether this program knows how to send a sort of lines.
+func isKnown(sort string) bool { return sort == recordLine || sort == statusLine }
 
 // putAside saves a line that cannot be shipped in a file of the session, after
 // a comment that says why. The line is on disk when putAside returns.

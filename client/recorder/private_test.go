@@ -93,7 +93,7 @@ func damagedSession(t *testing.T, block string) (dir, session string) {
 	session = filepath.Join(dir, block+".0123456789abcdef")
 	must.Do(t, os.Mkdir(session, 0o700))
 	for name, text := range map[string]string{
-		"block.json":   `{"spool":1,"eb_id":"` + block + `","url":"http://` + away(t) + `/api/v1","create":null}`,
+		"block.json":   `{"spool":2,"eb_id":"` + block + `","url":"http://` + away(t) + `/api/v1","create":null}`,
 		"00000001.log": "no line of a spool\n",
 		"lock":         "",
 	} {

@@ -35,11 +35,14 @@ func TestThePythonHelperShipsTheSpoolOfThisRecorder(t *testing.T) {
 	network, c := unconnected(t)
 	dir := t.TempDir()
 	rec, _ := opened(t, c, recorder.Options{Dir: dir, CreateTimeout: 50 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid","f":0.35e9}`)})
+	must.Do(t, rec.Say("Executing", ""))
 	recordNumbers(t, rec, 1, 1500)
+	must.Do(t, rec.End("Failed", "<é>"))
 	leave(t, rec)
 	network.point(env.Start(t).Addr())
 	python(t, dir, network.address(), "-m", "oda_helper")
 	wantNumbers(t, c, rec.BlockID(), 1500)
+	wantStatuses(t, c, rec.BlockID(), "Executing", "Failed")
 	wantSent(t, dir)
 }
 
@@ -49,23 +52,24 @@ func TestThisRecorderShipsTheSpoolOfThePythonHelper(t *testing.T) {
 	dir := t.TempDir()
 	python(t, dir, network.address(), "-c", `
 import oda_helper
-oda_helper.create_eb(telescope="ska_mid")
 
 @oda_helper.capture_request_response
 def scan(n):
     return {"é": "<done>", "f": 0.1}
 
-for n in range(1500):
-    scan(n=n)
+with oda_helper.execution_block(telescope="ska_mid"):
+    for n in range(1500):
+        scan(n=n)
 `)
 	network.point(env.Start(t).Addr())
 	got := resumeAll(t, dir, &env.Journal{})
-	if got.Err != nil || got.Stored != 1500 || got.Refused+got.Damaged+got.Left != 0 {
+	if got.Err != nil || got.Stored != 1502 || got.Refused+got.Damaged+got.Left != 0 {
 		t.Fatalf("the session was resumed with %+v", got)
 	}
 	if n := len(recordsOf(t, c, got.Block)); n != 1500 {
 		t.Errorf("the block has %d records, want 1500", n)
 	}
+	wantStatuses(t, c, got.Block, "Executing", "Observed")
 	if block, err := c.Get(t.Context(), oda.ExecutionBlock, got.Block); err != nil || !strings.Contains(string(block.Body), "ska_mid") {
 		t.Errorf("the block differs from the one opened: %v", err)
 	}

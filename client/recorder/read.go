@@ -18,12 +18,13 @@ const (
 	keptBuffer = 4 << 20 // a larger buffer is not kept for the next batch
 )
 
-// item is one line of a segment: a record, or a damaged line.
+// item is one line of a segment.
 type item struct {
 	at, end position
 	line    []byte
-	record  oda.NewRecord
-	damage  string // why the line is not a record; empty if it is
+	sort    string
+	record  oda.NewRecord // or whatever else is to be sent
+	damage  string        // why the line cannot be read; empty if it can
 }
 
 // stretch is a run of lines of one segment, for one batch. Its lines are valid
@@ -34,17 +35,30 @@ type stretch struct {
 	full  bool     // there may be more to read at once
 }
 
-// first returns the stretch up to record number most.
+// first returns the beginning of the stretch that goes in one request: up to
+// record number most, or a line that is no record, which goes alone.
 func (s stretch) first(most int) stretch {
 	for i, it := range s.items {
 		if it.damage != "" {
 			continue
 		}
-		if most--; most == 0 && i+1 < len(s.items) {
+		alone := it.sort != recordLine
+		if alone && i > 0 {
+			return stretch{items: s.items[:i], to: it.at, full: true}
+		}
+		if most--; (alone || most == 0) && i+1 < len(s.items) {
 			return stretch{items: s.items[:i+1], to: it.end, full: true}
 		}
 	}
 	return s
+}
+
+// head returns the first line, if there is one.
+func (s stretch) head() item {
+	if len(s.items) == 0 {
+		return item{sort: recordLine}
+	}
+	return s.items[0]
 }
 
 // reader reads the lines of a session in order.
@@ -144,7 +158,7 @@ func (r *reader) split(from position, text []byte, last bool) stretch {
 		it := item{at: b.to, end: position{from.segment, b.to.offset + int64(length)}, line: line}
 		switch {
 		case whole:
-			it.record, it.damage = parseLine(line, r.session)
+			it.sort, it.record, it.damage = parseLine(line, r.session)
 		case last:
 			it.damage = "the line is cut off"
 		default:

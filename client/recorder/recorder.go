@@ -57,6 +57,8 @@ type Recorder struct {
 	closed func(context.Context) error
 	ended  chan struct{} // closed when sending has ended
 
+	say said
+
 	mu      sync.Mutex
 	at      position      // everything before it is settled
 	created bool          // the archive has the block
@@ -77,7 +79,7 @@ func Open(ctx context.Context, archive *client.Client, options Options) (*Record
 	options = options.withDefaults()
 	once, cancel := context.WithTimeout(ctx, options.CreateTimeout)
 	defer cancel()
-	file := blockFile{Spool: spoolVersion, URL: archive.URL(), User: archive.User()}
+	file := blockFile{Spool: spoolForm, URL: archive.URL(), User: archive.User()}
 	created, away := archive.CreateBlock(once, document, rand.Text())
 	switch {
 	case away == nil:
@@ -116,7 +118,7 @@ func Attach(archive *client.Client, block string, options Options) (*Recorder, e
 	if !oda.ValidID(block) {
 		return nil, oda.Errorf(oda.InvalidIdentifier, "%.200q is not a valid identifier of an ExecutionBlock.", block)
 	}
-	return start(archive, blockFile{Spool: spoolVersion, Block: block, URL: archive.URL(), User: archive.User()}, options.withDefaults())
+	return start(archive, blockFile{Spool: spoolForm, Block: block, URL: archive.URL(), User: archive.User()}, options.withDefaults())
 }
 
 func (o Options) withDefaults() Options {
@@ -188,7 +190,7 @@ func (r *Recorder) Record(call Call) error {
 	if err != nil {
 		return err
 	}
-	return r.append(text)
+	return r.append(recordLine, text)
 }
 
 // RecordJSON is like Record, for a record that is already JSON and may have any
@@ -198,16 +200,16 @@ func (r *Recorder) RecordJSON(record []byte) error {
 	if err != nil {
 		return err
 	}
-	return r.append(text)
+	return r.append(recordLine, text)
 }
 
-func (r *Recorder) append(text []byte) error {
-	err := r.write.append(text)
+func (r *Recorder) append(sort string, text []byte) error {
+	err := r.write.append(sort, text)
 	signal(r.wake) // even after a failure: shipping makes room
 	return err
 }
 
-// Lag describes the records that wait for the archive.
+// Lag describes the records that wait for the archive. A status counts as one.
 type Lag struct {
 	Records int64
 	Bytes   int64

@@ -21,9 +21,12 @@ import (
 	"oda/internal/test/must"
 )
 
+// saidEvery is how many records a script makes between two statuses.
+const saidEvery = 50
+
 // script is a script at the telescope, in its own process: it opens a block,
 // prints its identifier and records until it is killed, printing the number of
-// each record.
+// each record. Now and then it says a status.
 func script(arguments []string) {
 	archive, err := client.New(arguments[0])
 	if err != nil {
@@ -39,6 +42,11 @@ func script(arguments []string) {
 	for n := 1; ; n++ {
 		if err := rec.Record(numbered(n)); err != nil {
 			panic(err)
+		}
+		if n%saidEvery == 0 {
+			if err := rec.Say("Executing", strconv.Itoa(n)); err != nil {
+				panic(err)
+			}
 		}
 		fmt.Println(n)
 	}
@@ -79,6 +87,15 @@ func wantScript(t *testing.T, c *client.Client, block string, last int) {
 		t.Errorf("the block has %d records; the script had recorded %d", got, last)
 	}
 	wantNumbers(t, c, block, got)
+	said := statusesOf(t, c, block)
+	for i, e := range said {
+		if e.Reason != strconv.Itoa((i+1)*saidEvery) {
+			t.Errorf("status %d of %d is %+v", i+1, len(said), e)
+		}
+	}
+	if n := len(said); n < last/saidEvery || n > got/saidEvery {
+		t.Errorf("%d statuses were said in %d records", n, got)
+	}
 }
 
 func TestAKilledProcessIsResumedFromItsSpool(t *testing.T) {

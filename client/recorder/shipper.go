@@ -88,6 +88,9 @@ func (p *shipper) ship(ctx context.Context, limit position) (more bool, err erro
 		return false, err
 	}
 	lines = lines.first(p.most)
+	if first := lines.head(); first.damage == "" && !isKnown(first.sort) {
+		return false, &stuckError{fmt.Errorf("%s has a %q at %d, which this program does not know how to send; use a newer one", segmentName(first.at.segment), first.sort, first.at.offset)}
+	}
 	more, err = p.send(ctx, lines)
 	if oda.CodeOf(err) == oda.NotFound {
 		return p.unknown(err)
@@ -111,9 +114,9 @@ func (p *shipper) unknown(err error) (more bool, _ error) {
 	return true, nil
 }
 
-// send sends the records of a stretch. If they are too much for one request, or
-// one of several is refused, the next stretch has half as many. In the end a
-// refused record is alone, and is put aside.
+// send sends the records of a stretch, or its status. If they are too much for one
+// request, or one of several is refused, the next stretch has half as many. In the end
+// a refused record is alone, and is put aside.
 func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error) {
 	records := make([]oda.NewRecord, 0, len(lines.items))
 	var last item
@@ -123,7 +126,7 @@ func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error
 		}
 	}
 	begun := time.Now()
-	err = p.post(ctx, records)
+	err = p.post(ctx, last.sort, records)
 	took := time.Since(begun)
 	stored := int64(len(records))
 	switch {
@@ -150,8 +153,8 @@ func (p *shipper) send(ctx context.Context, lines stretch) (more bool, err error
 	return false, p.advance(lines.items, lines.to, stored)
 }
 
-// post sends records in one request, and gives up if it takes too long.
-func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
+// post sends records, or a status, in one request, and gives up if it takes too long.
+func (p *shipper) post(ctx context.Context, sort string, records []oda.NewRecord) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -161,6 +164,10 @@ func (p *shipper) post(ctx context.Context, records []oda.NewRecord) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime+time.Duration(size/bytesInSecond)*time.Second)
 	defer cancel()
+	if sort == statusLine {
+		block := oda.Ref{Kind: oda.ExecutionBlock, ID: p.s.block.Block}
+		return p.archive.SendStatus(ctx, block, records[0].Key, records[0].Text)
+	}
 	if p.lag == nil {
 		_, err := p.archive.RecordBatch(ctx, p.s.block.Block, records)
 		return err
@@ -179,7 +186,7 @@ func isRefused(err error) bool {
 		return false
 	}
 	switch e.Code {
-	case oda.InvalidJSON, oda.BodyTooLarge, oda.KeyReused:
+	case oda.InvalidJSON, oda.BodyTooLarge, oda.KeyReused, oda.StatusMismatch, oda.UnknownVersion:
 		return true
 	case oda.InvalidRequest:
 		return slices.ContainsFunc(e.Faults, func(f oda.Fault) bool { return strings.HasPrefix(f.Pointer, "/") })
@@ -197,7 +204,7 @@ func (p *shipper) refuse(it item, because error) error {
 		return err
 	}
 	p.count.refused++
-	p.log.Error("the archive refuses a record; it is kept in "+refusedName, "key", it.record.Key, "error", because)
+	p.log.Error("the archive refuses a "+it.sort+"; it is kept in "+refusedName, "key", it.record.Key, "error", because)
 	return nil
 }
 

@@ -23,7 +23,7 @@ import (
 // describes its format, which other programs also read and write.
 
 const (
-	spoolVersion = 1
+	spoolForm    = 2
 	segmentBytes = 8 << 20  // a new segment begins here
 	maxLine      = 64 << 20 // the largest body that an archive accepts by default
 
@@ -227,8 +227,8 @@ func (s *session) readBlock() (blockFile, error) {
 		return b, fmt.Errorf("its %s is damaged: %w", blockName, err)
 	}
 	switch {
-	case b.Spool != spoolVersion:
-		return b, fmt.Errorf("its %s has format %d, but this program knows only %d; use a newer program", blockName, b.Spool, spoolVersion)
+	case b.Spool != spoolForm:
+		return b, fmt.Errorf("its %s says that it is of form %d, and this program knows only form %d; send it with the release that wrote it", blockName, b.Spool, spoolForm)
 	case b.Block != block:
 		return b, fmt.Errorf("its %s names the block %q, its folder %q", blockName, b.Block, block)
 	}

@@ -79,12 +79,12 @@ func TestTheSpoolHasTheDocumentedFormat(t *testing.T) {
 	if block != rec.BlockID() || len(id) != 16 || strings.Trim(id, "0123456789abcdef") != "" {
 		t.Errorf("the session is %s", session)
 	}
-	want := fmt.Sprintf(`{"spool":1,"eb_id":%q,"url":%q,"user":"ada","create":{"telescope":"<mid>"}}`+"\n", block, c.Address())
+	want := fmt.Sprintf(`{"spool":2,"eb_id":%q,"url":%q,"user":"ada","create":{"telescope":"<mid>"}}`+"\n", block, c.Address())
 	if diff := cmp.Diff(want, content(t, session, "block.json")); diff != "" {
 		t.Errorf("block.json (-want +got):\n%s", diff)
 	}
 	lines := strings.Split(content(t, session, "00000001.log"), "\n")
-	if len(lines) != 3 || lines[2] != "" || lines[0][8:] != " "+id+`-1 {"request":"a b"}` || lines[1][8:] != " "+id+`-2 {"request":"é"}` {
+	if len(lines) != 3 || lines[2] != "" || lines[0][8:] != " "+id+`-1 record {"request":"a b"}` || lines[1][8:] != " "+id+`-2 record {"request":"é"}` {
 		t.Errorf("the segment has %q", lines)
 	}
 	if info, err := os.Stat(session); err != nil || info.Mode().Perm() != 0o700 {
@@ -99,8 +99,8 @@ func TestASessionOfAnotherProgramIsShipped(t *testing.T) {
 	dir := t.TempDir()
 	session := filepath.Join(dir, "eb-a.b-1.0123456789abcdef")
 	for name, text := range map[string]string{
-		"block.json":   `{"create": {"telescope": "\u006did", "request_responses": []}, "spool": 1, "eb_id": "eb-a.b-1", "url": "` + archive.URL() + `"}`,
-		"00000003.log": "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n",
+		"block.json":   `{"create": {"telescope": "\u006did", "request_responses": []}, "spool": 2, "eb_id": "eb-a.b-1", "url": "` + archive.URL() + `"}`,
+		"00000003.log": "a663ea7e 0123456789abcdef-1 record {\"request\":\"scan\"}\n",
 	} {
 		must.Do(t, errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)))
 	}
@@ -141,7 +141,7 @@ func TestADamagedSpoolIsShippedExceptItsDamagedLines(t *testing.T) {
 		},
 		"a line of another session": {
 			func(s []byte) []byte {
-				return append(s, "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n"...)
+				return append(s, "a663ea7e 0123456789abcdef-1 record {\"request\":\"scan\"}\n"...)
 			},
 			nil, "the key is not one of this session", 1,
 		},
@@ -220,8 +220,8 @@ func TestUnknownFilesInASpoolAreLeftAlone(t *testing.T) {
 		"eb-1/block.json":                      "{}",
 		"eb-2.0123456789abcdef/00000001.log":   "hello",
 		"eb-3.0123456789abcdef/block.json":     "{",
-		"eb-4.0123456789abcdef/block.json":     `{"spool": 2, "eb_id": "eb-4"}`,
-		"eb-5.0123456789abcdef/block.json":     `{"spool": 1, "eb_id": "eb-6"}`,
+		"eb-4.0123456789abcdef/block.json":     `{"spool": 3, "eb_id": "eb-4"}`,
+		"eb-5.0123456789abcdef/block.json":     `{"spool": 2, "eb_id": "eb-6"}`,
 		filepath.Base(session) + "/notes.log":  "hello",
 		filepath.Base(session) + "/1.log":      "hello",
 		filepath.Base(session) + "/shipped.go": "hello",

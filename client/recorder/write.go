@@ -62,7 +62,7 @@ type writer struct {
 	why     error // why the last record was dropped
 }
 
-// tally counts records and the bytes of their lines.
+// tally counts lines and their bytes.
 type tally struct{ records, bytes int64 }
 
 func newWriter(s *session, policy Sync, most int64) (*writer, error) {
@@ -73,9 +73,9 @@ func newWriter(s *session, policy Sync, most int64) (*writer, error) {
 	return w, nil
 }
 
-// append writes a record to the newest segment. A record that cannot be kept is
-// dropped and counted; earlier records are never dropped for it.
-func (w *writer) append(record []byte) error {
+// append writes a line to the newest segment. One that cannot be kept is dropped
+// and counted; earlier ones are never dropped for it.
+func (w *writer) append(sort string, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -84,11 +84,11 @@ func (w *writer) append(record []byte) error {
 	if cap(w.line) > keptBuffer {
 		w.line = nil
 	}
-	w.line = appendLine(w.line[:0], w.s.id, w.amount.records+1, record)
+	w.line = appendLine(w.line[:0], w.s.id, w.amount.records+1, sort, body)
 	size := int64(len(w.line))
 	switch waiting := w.amount.bytes - w.done.bytes; {
 	case size > maxLine:
-		return w.drop(fmt.Errorf("it has %d bytes; an archive accepts at most %d", len(record), maxLine))
+		return w.drop(fmt.Errorf("it has %d bytes; an archive accepts at most %d", len(body), maxLine))
 	case waiting+size > w.most:
 		return w.drop(fmt.Errorf("the spool is full: %d bytes wait for the archive", waiting))
 	}

@@ -30,12 +30,15 @@ import (
 	"oda/internal/feed"
 	"oda/internal/httpapi"
 	"oda/internal/metrics"
+	"oda/internal/moving"
 	"oda/internal/postgres"
 	"oda/internal/serving"
 	"oda/internal/skuid"
 	"oda/internal/sqlite"
 	"oda/internal/web"
+	"oda/naming"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -205,11 +208,12 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	timed := metrics.NewMinter(minter, minterName(cfg))
 	archive := archive.New(store, timed)
 	searcher, tracer, nights := search.New(store), provenance.New(store), night.New(store)
-	site := web.New(web.Config{Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
+	progress := progress.New(store, nights)
+	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: naming.New(store), Provenance: tracer, Nights: nights, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, Exports: store, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
+		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, Progress: progress, Exports: moving.Exports{From: store}, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
 		BasePath: base, Origin: originOf(public), Origins: cfg.Origins, Proxies: cfg.Auth.Proxies,
 		Gate: gate, Local: gate.IsOpen() && isLoopback(listener.Addr()) && !cfg.Auth.Insecure, ReadOnly: cfg.ReadOnly,
 		Limits: cfg.Limits, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Audit: a.audit, Log: cfg.Log,

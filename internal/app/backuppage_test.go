@@ -150,7 +150,7 @@ func TestTheCommandsOfThePageAboutBackupsWork(t *testing.T) {
 		answered(t, "PUT", p.URL+"/sbds/sbd-1", `{"note":"kept"}`)
 		for _, commands := range database {
 			out := m.does(t, commands)
-			if strings.Contains(commands, "oda verify") && !strings.Contains(out, "1 entity, 1 version and 0 records read") {
+			if strings.Contains(commands, "oda verify") && !strings.Contains(out, "1 entity, 1 version, 0 records and 0 statuses read") {
 				t.Errorf("%s prints %s", commands, out)
 			}
 		}

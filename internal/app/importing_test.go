@@ -210,7 +210,7 @@ func TestTheReportOfAnEarlierImportIsNotImported(t *testing.T) {
 	report := filepath.Join(folder, "report.ndjson")
 	for range 2 {
 		out, _ := command(t, "import", folder, "--db="+database, "--report="+report).CombinedOutput() // it exits with 5
-		if !strings.Contains(string(out), "Documents and records: 1 read, 0 imported, 0 already there, 1 set aside.") {
+		if !strings.Contains(string(out), "Documents, records and statuses: 1 read, 0 imported, 0 already there, 1 set aside.") {
 			t.Errorf("it says %s", out)
 		}
 		if text, err := os.ReadFile(report); err != nil || strings.Count(string(text), "\n") != 1 {
@@ -264,6 +264,9 @@ func TestAnArchiveThatAnswersBadlyIsNotTakenForAnEmptyOne(t *testing.T) {
 			"its sbd_id is sbd-2",
 		},
 		"it answers with another version": {"/versions/2$", 0, env.Answering(200, fmt.Sprintf(version, 1)), "asked for version 2, and sent version 1"},
+		"its statuses cannot be read":     {"/status/history$", 0, env.Answering(500, ""), "answered 500"},
+		"its statuses are not a list":     {"/status/history$", 0, env.Answering(200, `{}`), "no list of statuses"},
+		"its statuses are none":           {"/status/history$", 0, env.Answering(200, `{"statuses":[{}],"next":null}`), "something that is not a status"},
 		"something follows a list":        {"/sbds$", 0, env.Answering(200, `["sbd-1"]["sbd-2"]`), "something follows the list"},
 		"a list names an entity twice":    {"/sbds$", 0, env.Answering(200, `["sbd-1","sbd-1"]`), "names an entity twice"},
 		"it is elsewhere": {"", 0, func(w http.ResponseWriter, r *http.Request) {

@@ -130,13 +130,15 @@ func TestAnExportHasWhatWasAskedFor(t *testing.T) {
 			text := answered(t, "PATCH", a.URL()+"/ebs/eb-other/request_response", `{"request":"late"}`)
 			must.Do(t, json.Unmarshal([]byte(text), &stored))
 			since := must.Get(oda.ParseAsOf(stored.Metadata.LastModifiedOn))(t)
+			answered(t, "POST", a.URL()+"/sbds/sbd-other/status", `{"status":"Suspended","at":"2020-01-01T00:00:00Z"}`)
 			must.Do(t, a.Stop())
 			for name, test := range map[string]struct {
 				scope oda.Scope
 				want  string
 			}{
 				"a kind":                  {oda.Scope{Kind: oda.SBInstance}, "sbi-1"},
-				"what changed since":      {oda.Scope{Since: &since}, "eb-other"},
+				"what changed since":      {oda.Scope{Since: &since}, "eb-other sbd-other"},
+				"blocks changed since":    {oda.Scope{Since: &since, Kind: oda.ExecutionBlock}, "eb-other"},
 				"a project":               {oda.Scope{Project: "prj-1"}, "eb-direct eb-named eb-naming prj-1 sbd-block sbd-listed sbi-1"},
 				"the blocks of a project": {oda.Scope{Project: "prj-1", Kind: oda.ExecutionBlock}, "eb-direct eb-named eb-naming"},
 			} {
@@ -170,6 +172,7 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 	for i := range 5 { // more than is loaded at once
 		answered(t, "PUT", fmt.Sprintf("%s/sbds/sbd-large-%d", a.URL(), i), `{"filler":"`+strings.Repeat("x", 1<<20)+`"}`)
 	}
+	answered(t, "POST", a.URL()+"/sbds/sbd-large-0/status", `{"status":"Ready"}`)
 	must.Do(t, a.Stop())
 	file := exported(t, source, oda.Scope{})
 	compressed := must.Get(os.ReadFile(file))(t)
@@ -199,14 +202,17 @@ func TestADamagedExportIsRefusedWithThePlace(t *testing.T) {
 		"a line is missing":         {encoder.EncodeAll(bytes.Join(slices.Delete(slices.Clone(lines), 1, 2), nil), nil), "the lines do not fit the checksums in its manifest"},
 		"a user is edited":          {edited(7, `"by":"`, `"by":"x`), "damaged at line 8: it is damaged: its values do not fit their check"},
 		"a document is edited":      {edited(1, `ska_mid`, `ska_low`), "damaged at line 2: it is damaged: its text does not fit its SHA-256"},
+		"a status is edited":        {edited(last-1, `"status":"Ready"`, `"status":"Draft"`), fmt.Sprintf("damaged at line %d: it is damaged: its values do not fit their check", last)},
+		"a status has a text":       {edited(last-1, `"}`, `","record":{}}`), fmt.Sprintf("damaged at line %d: it is not a line of an export", last)},
+		"a status is not counted":   {edited(last, `"statuses":`, `"statuses":1`), "its manifest counts other"},
 		"the manifest is edited":    {edited(last, `"sbds":`, `"sbds":1`), "its manifest counts other"},
 		"something follows":         {append(bytes.Clone(compressed), encoder.EncodeAll([]byte("more\n"), nil)...), "something follows its manifest"},
-		"its first line is edited":  {edited(0, `"form":2`, `"form":2 `), "damaged at line 1"},
+		"its first line is edited":  {edited(0, `"form":3`, `"form":3 `), "damaged at line 1"},
 		"its line ends are changed": {edited(0, "\n", "\r\n"), "damaged at line 1"},
 		"it is cut off at once":     {compressed[:10], "damaged at line 1"},
 		"it is empty":               {nil, "damaged at line 1"},
 		"its first byte is damaged": {append([]byte{0}, compressed[1:]...), "damaged at line 1"},
-		"it is of another program":  {edited(0, `"form":2`, `"form":3`), "has form 3, and this version of oda reads only form 2"},
+		"it is of another program":  {edited(0, `"form":3`, `"form":4`), "has form 4, and this version of oda reads only form 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "damaged.oda.zst")

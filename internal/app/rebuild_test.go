@@ -19,7 +19,7 @@ import (
 	"oda/internal/test/must"
 )
 
-// Whoever has nothing but an export and its description must be able to read it.
+// Whoever has nothing but an export and its description must be able to read and check it.
 func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
 	t.Parallel()
 	page := must.Get(os.ReadFile("../../docs/moving.md"))(t)
@@ -40,6 +40,7 @@ func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
 	stored("/ebs/eb-1", `{"request_responses":[{"request":"b"},{"request":"c",`+"\n"+`"n":1},{"request":"a"}],"metadata":`+metadata()+`}`)
 	recorded("d", "ada")
 	stored("/ebs/eb-1", `{"request_responses":[],"metadata":`+metadata()+`}`)
+	a.Must(http.MethodPost, "/ebs/eb-1/status", `{"status":"Observed","version":2}`)
 	stored("/sbds/sbd-1", `{"name":"other"}`)
 	want := make(map[string]any)
 	paths := []string{"ebs eb-1 1", "ebs eb-1 2", "ebs eb-1 3", "sbds sbd-1 1"}
@@ -65,6 +66,16 @@ func TestTheDescribedProgramRebuildsVersions(t *testing.T) {
 		if diff := cmp.Diff(want[path], decoded(t, out)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
+	}
+	pipe := regexp.MustCompile(`(?m)^zstd -dc FILE \| (head .*sha256sum)$`).FindSubmatch(page)
+	if pipe == nil {
+		t.Fatal("docs/moving.md does not say how lines are summed up")
+	}
+	cmd := exec.Command("sh", "-c", string(pipe[1]))
+	cmd.Stdin = bytes.NewReader(lines)
+	sum := must.Get(cmd.Output())(t)
+	if !bytes.Contains(lines, []byte(`"statuses":1,"sha256":"`+string(sum[:64])+`"`)) {
+		t.Errorf("the lines sum up to %.64s, and the export ends with %s", sum, lines[bytes.LastIndex(lines, []byte(`{"manifest"`)):])
 	}
 }
 

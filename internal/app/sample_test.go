@@ -66,6 +66,9 @@ func keysAreKnown(t *testing.T, a *env.Archive, old *sample.Archive) {
 				before.Method, before.Path, before.Key, reply.Status, cmp.Diff(before.Text, reply.Text()))
 		}
 		other := `{"request": "another"}`
+		if strings.HasSuffix(before.Path, "/status") {
+			other = `{"status": "another"}`
+		}
 		if before.Key != "" {
 			if reply := a.Do(before.Method, before.Path, other, headers...); reply.Status != 422 {
 				t.Errorf("%s %s with the key %q and another body is answered %d: %s", before.Method, before.Path, before.Key, reply.Status, reply.Text())
@@ -192,8 +195,8 @@ func callsAreInTheirNights(t *testing.T, a *env.Archive, old *sample.Archive) {
 	}
 }
 
-// changesAreFollowed follows the log of changes from position 0. Every version and
-// every record is in it once, in the order of the writes.
+// changesAreFollowed follows the log of changes from position 0. Every version, every
+// record and every status is in it once, in the order of the writes.
 func changesAreFollowed(t *testing.T, a *env.Archive, old *sample.Archive) {
 	last := make(map[string]string) // entity tag of the last state of each
 	for _, s := range old.States {
@@ -205,13 +208,14 @@ func changesAreFollowed(t *testing.T, a *env.Archive, old *sample.Archive) {
 		Version          int64
 		First            int64 `json:"first_sequence"`
 		Last             int64 `json:"last_sequence"`
+		Sequence         int64 // of a status
 		By, On           string
 	}
 	var page struct {
 		Changes []change
 		Next    int64
 	}
-	followed, version, sequence := make(map[string]string), make(map[string]int64), make(map[string]int64)
+	followed, version, sequence, said := make(map[string]string), make(map[string]int64), make(map[string]int64), make(map[string]int64)
 	position, on := int64(0), ""
 	for {
 		page.Changes = nil
@@ -232,17 +236,26 @@ func changesAreFollowed(t *testing.T, a *env.Archive, old *sample.Archive) {
 				t.Errorf("%+v comes behind version %d", c, version[path])
 			case c.Change == "recorded" && c.First <= sequence[path]:
 				t.Errorf("%+v comes behind record %d", c, sequence[path])
+			case c.Change == "status" && (c.Sequence != said[path]+1 || c.Version > version[path]):
+				t.Errorf("%+v comes behind status %d and version %d", c, said[path], version[path])
+			}
+			position, on = c.Position, c.On
+			if c.Change == "status" {
+				said[path]++
+				continue
 			}
 			at := must.Get(time.Parse(time.RFC3339Nano, c.On))(t)
 			followed[path] = oda.Metadata{Version: c.Version, LastModifiedOn: oda.InstantOf(at)}.Tag()
 			version[path], sequence[path] = c.Version, max(sequence[path], c.Last)
-			position, on = c.Position, c.On
 		}
 	}
 	for path, want := range last {
 		if followed[path] != want {
 			t.Errorf("%s was followed to %s, but is %s", path, followed[path], want)
 		}
+	}
+	if said["/ebs/eb-m51"] != 4 || said["/sbds/sbd-m51"] != 2 {
+		t.Errorf("the statuses that were followed are %v", said)
 	}
 	if len(followed) != len(last) {
 		t.Errorf("%d entities were followed, of %d", len(followed), len(last))

@@ -26,7 +26,9 @@ var skaSchemas = map[string]string{
 		CREATE TABLE tab_oda_prj (id serial PRIMARY KEY, info jsonb, prj_id text, version integer, created_by text, created_on timestamp, last_modified_on timestamp, last_modified_by text,
 			author text NOT NULL);
 		CREATE TABLE tab_oda_obs_prg (id serial PRIMARY KEY, info jsonb)`,
-	"4.1": `CREATE TYPE sbd_status AS ENUM ('DRAFT', 'SUBMITTED', 'READY');
+	"4.1": `CREATE TYPE sbd_status AS ENUM ('draft', 'submitted', 'ready', 'in_progress', 'observed', 'suspended', 'failed_processing', 'complete');
+		CREATE TYPE sbi_status AS ENUM ('created', 'executing', 'observed', 'failed');
+		CREATE TYPE eb_status AS ENUM ('created', 'fully_observed', 'failed');
 		CREATE TABLE tab_oda_sbd (id serial PRIMARY KEY, info jsonb, sbd_id text, version integer, created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text);
 		CREATE TABLE tab_oda_sbi (id serial PRIMARY KEY, info jsonb, sbi_id text, version integer DEFAULT 1, created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text,
 			sbd_id text NOT NULL, sbd_version serial NOT NULL);
@@ -35,10 +37,18 @@ var skaSchemas = map[string]string{
 		CREATE TABLE tab_oda_prj (id serial PRIMARY KEY, info jsonb, prj_id text, version integer, created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text,
 			author text NOT NULL);
 		CREATE TABLE tab_oda_prsl (id serial PRIMARY KEY, info jsonb);
-		CREATE TABLE tab_oda_sbd_status_history (id serial, sbd_ref text, version integer, current_status sbd_status, PRIMARY KEY (id, sbd_ref, version, current_status))`,
-	"5.3": `CREATE TYPE sbd_status AS ENUM ('Draft', 'Submitted', 'Ready');
-		CREATE SCHEMA archive;
+		CREATE TABLE tab_oda_sbd_status_history (id serial, sbd_ref text NOT NULL, version integer NOT NULL, previous_status sbd_status NOT NULL, current_status sbd_status NOT NULL,
+			created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text, PRIMARY KEY (id, sbd_ref, version, current_status));
+		CREATE TABLE tab_oda_sbi_status_history (id serial, sbi_ref text NOT NULL, version integer NOT NULL, previous_status sbi_status NOT NULL, current_status sbi_status NOT NULL,
+			created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text, PRIMARY KEY (id, sbi_ref, version, current_status));
+		CREATE TABLE tab_oda_eb_status_history (id serial, eb_ref text NOT NULL, version integer NOT NULL, previous_status eb_status NOT NULL, current_status eb_status NOT NULL,
+			created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text, PRIMARY KEY (id, eb_ref, version, current_status))`,
+	"5.3": `CREATE SCHEMA archive;
 		SET search_path = archive;
+		CREATE TYPE sbd_status AS ENUM ('Draft', 'Submitted', 'Ready', 'In Progress', 'Observed', 'Suspended', 'Failed Processing', 'Complete');
+		CREATE TYPE sbi_status AS ENUM ('Created', 'Executing', 'Observed', 'Failed');
+		CREATE TYPE eb_status AS ENUM ('Created', 'Fully Observed', 'Failed');
+		CREATE TYPE prj_status AS ENUM ('Draft', 'Submitted', 'Ready', 'In Progress', 'Observed', 'Complete', 'Cancelled', 'Out of Time');
 		CREATE TABLE tab_oda_sbd (id bigserial PRIMARY KEY, info jsonb NOT NULL, sbd_id text, version integer, created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text);
 		CREATE TABLE tab_oda_sbi (id bigserial PRIMARY KEY, info jsonb NOT NULL, sbi_id text, version integer DEFAULT 1, created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text,
 			sbd_id text NOT NULL, sbd_version serial NOT NULL);
@@ -46,7 +56,14 @@ var skaSchemas = map[string]string{
 			sbd_id text, sbd_version integer, sbi_id text);
 		CREATE TABLE tab_oda_prj (id bigserial PRIMARY KEY, info jsonb NOT NULL, prj_id text, version integer, created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text,
 			author text NOT NULL, prsl_id text, cycle text);
-		CREATE TABLE tab_oda_prj_status_history (id serial, prj_ref text, version integer)`,
+		CREATE TABLE tab_oda_sbd_status_history (id serial, sbd_ref text NOT NULL, version integer NOT NULL, previous_status sbd_status NOT NULL, current_status sbd_status NOT NULL,
+			created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text, PRIMARY KEY (id, sbd_ref, version, current_status));
+		CREATE TABLE tab_oda_sbi_status_history (id serial, sbi_ref text NOT NULL, version integer NOT NULL, previous_status sbi_status NOT NULL, current_status sbi_status NOT NULL,
+			created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text, PRIMARY KEY (id, sbi_ref, version, current_status));
+		CREATE TABLE tab_oda_eb_status_history (id serial, eb_ref text NOT NULL, version integer NOT NULL, previous_status eb_status NOT NULL, current_status eb_status NOT NULL,
+			created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text, PRIMARY KEY (id, eb_ref, version, current_status));
+		CREATE TABLE tab_oda_prj_status_history (id serial, prj_ref text NOT NULL, version integer NOT NULL, previous_status prj_status NOT NULL, current_status prj_status NOT NULL,
+			created_by text, created_on timestamptz, last_modified_on timestamptz, last_modified_by text, PRIMARY KEY (id, prj_ref, version, current_status))`,
 }
 
 // skaRows fill such a database. The second version of sbd-1 is there twice, the block

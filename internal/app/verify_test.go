@@ -71,7 +71,7 @@ var damages = []damage{
 	{"an old version is deleted", `DELETE FROM versions WHERE BLOCK AND version = 2`, "", []string{"gap: ExecutionBlock eb-m51: version 2 is missing"}},
 	{"the current version is deleted", `DELETE FROM versions WHERE SBD AND version = 6`, "", []string{"gap: SBDefinition sbd-m51: version 6 is missing"}},
 	{"the first version is deleted", `DELETE FROM versions WHERE SBD AND version = 1`, "", []string{"gap: SBDefinition sbd-m51: version 1 is missing"}},
-	{"a head is deleted", `DELETE FROM heads WHERE identifier = 'eb-m51'`, "", []string{"orphan: ", "4 versions and 13 records"}},
+	{"a head is deleted", `DELETE FROM heads WHERE identifier = 'eb-m51'`, "", []string{"orphan: ", "4 versions, 13 records and 4 statuses"}},
 	{
 		"two records are exchanged", `UPDATE records SET sequence = -sequence WHERE BLOCK AND sequence IN (2, 3);
 		UPDATE records SET sequence = 5 + sequence WHERE BLOCK AND sequence < 0`, "",
@@ -253,6 +253,26 @@ var damages = []damage{
 	{"a head knows a day that is not indexed", "", `UPDATE heads SET call_day = 1, calls_to = 4096 WHERE HEAD`, []string{"head: ExecutionBlock eb-m51: its head says that the index of days has a day that is not there"}},
 	{"a listing has another time of modification", "", `UPDATE heads SET listed_on = listed_on - 100000 WHERE HEAD`, []string{"index: ExecutionBlock eb-m51: listings by modification have it at another time"}},
 	{"a day is lost", `DELETE FROM call_days WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: the index of days does not lead to record 1, a call of 2026-11-12T00:00:00.000000Z"}},
+	{"a status is edited", `UPDATE statuses SET status = 'Failed' WHERE BLOCK AND sequence = 3`, "", []string{"row: ExecutionBlock eb-m51, status 3: "}},
+	{"a status is said to be of another time", `UPDATE statuses SET at = at - 1 WHERE BLOCK AND sequence = 4`, "", []string{"row: ExecutionBlock eb-m51, status 4: "}},
+	{"a status is deleted", `DELETE FROM statuses WHERE BLOCK AND sequence = 2`, "", []string{"gap: ExecutionBlock eb-m51: status 2 is missing"}},
+	{"the last status is deleted", `DELETE FROM statuses WHERE BLOCK AND sequence = 4`, "", []string{"gap: ExecutionBlock eb-m51: status 4 is missing"}},
+	{"all statuses are deleted", `DELETE FROM statuses WHERE SBD; DELETE FROM standings WHERE SBD`, "", []string{"the log"}},
+	{
+		"two statuses are exchanged", `UPDATE statuses SET sequence = -sequence WHERE BLOCK AND sequence IN (2, 3); UPDATE statuses SET sequence = 5 + sequence WHERE BLOCK AND sequence < 0`, "",
+		[]string{"row: ExecutionBlock eb-m51, status 2: ", "row: ExecutionBlock eb-m51, status 3: "},
+	},
+	{
+		"a status is no longer the current one", `UPDATE statuses SET current = 0 WHERE BLOCK AND sequence = 3`, `UPDATE statuses SET current = false WHERE BLOCK AND sequence = 3`,
+		[]string{"row: ExecutionBlock eb-m51, status 3: ", "log: ExecutionBlock eb-m51, status 3: "},
+	},
+	{
+		"searches know another status", `UPDATE standings SET status = 'Failed', folded = 'failed', class = 4 WHERE BLOCK`, "",
+		[]string{`index: ExecutionBlock eb-m51: its current status is kept as "Failed", but is "Observed"`},
+	},
+	{"searches know another form of a status", `UPDATE standings SET folded = 'failed' WHERE BLOCK`, "", []string{`index: ExecutionBlock eb-m51: of its current status "Observed", another form, class, sequence number or time is kept`}},
+	{"searches do not know a status", `DELETE FROM standings WHERE SBD`, "", []string{"index: SBDefinition sbd-m51: searches do not know its status "}},
+	{"searches do not know a document's own status", `DELETE FROM standings WHERE identifier = 'sbi-older'`, "", []string{`index: SBInstance sbi-older: searches do not know its status "out_of_time"`}},
 	{"a key of creation has no digest", `UPDATE heads SET create_digest = NULL WHERE create_key = 'opened'`, "-", []string{"index: ExecutionBlock "}},
 	{
 		"a key of creation is edited", `UPDATE heads SET create_key = 'closed' WHERE create_key = 'opened'`, `UPDATE creation_keys SET key = 'closed' WHERE key = 'opened'`,
@@ -328,7 +348,7 @@ func postgresDamager(t *testing.T, healthy string) func(damage) string {
 	conn := env.Connect(t, healthy)
 	env.Exec(t, conn, "CREATE SCHEMA healthy")
 	restore := ""
-	for _, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days", "changes", "rounds", "log_end"} {
+	for _, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days", "statuses", "standings", "changes", "rounds", "log_end"} {
 		env.Exec(t, conn, "CREATE TABLE healthy."+table+" AS TABLE "+table)
 		restore += strings.ReplaceAll(`DELETE FROM TABLE t WHERE t::text NOT IN (SELECT h::text FROM healthy.TABLE h);
 			INSERT INTO TABLE SELECT * FROM healthy.TABLE h WHERE h::text NOT IN (SELECT t::text FROM TABLE t);`, "TABLE", table)
@@ -356,6 +376,7 @@ func TestWhatWasDroppedFromTheSchemaIsNamed(t *testing.T) {
 	for fault, change := range map[string]string{
 		"the index catalogue_terms is missing":           "DROP INDEX catalogue_terms",
 		"the index versions_pkey is missing":             "ALTER TABLE versions DROP CONSTRAINT versions_pkey",
+		"the index standings_class is missing":           "DROP INDEX standings_class",
 		"the index records_key is not unique":            "DROP INDEX records_key; CREATE INDEX records_key ON records (identifier, key) WHERE key IS NOT NULL",
 		"the function archive_seal_of_record is missing": "DROP FUNCTION archive_seal_of_record",
 	} {

@@ -159,7 +159,7 @@ func (c *changes) Run(ctx context.Context, archive *client.Client, to streams) e
 		look: c.look(to.out), single: true, follow: c.Follow,
 		header: []string{"POSITION", "WHEN (UTC)", "WHO", "KIND", "IDENTIFIER", "CHANGE"},
 		row:    changeRow, json: changeJSON,
-		columns: []string{"position", "kind", "id", "change", "version", "first_sequence", "last_sequence", "by", "on"},
+		columns: []string{"position", "kind", "id", "change", "version", "first_sequence", "last_sequence", "sequence", "status", "class", "at", "current", "by", "on"},
 	}
 	return print.all(to.out, c.Output, limited(list, c.Limit), func(err error) error { return explain(archive, "changes", err) })
 }
@@ -192,6 +192,8 @@ func changeRow(c oda.Change) []cell {
 	what := fmt.Sprintf("version %d", c.Version)
 	switch {
 	case c.Stored():
+	case c.Said != nil:
+		what = fmt.Sprintf("status %d: %s", c.Said.Sequence, c.Said.Text)
 	case c.FirstSequence == c.LastSequence:
 		what = fmt.Sprintf("record %d", c.LastSequence)
 	default:

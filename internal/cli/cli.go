@@ -45,10 +45,11 @@ type commands struct {
 	Sbds    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBDefinitions."`
 	Sbis    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
 	Ebs     blocks      `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
-	Prjs    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
+	Prjs    projects    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
 	Open    opening     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
 	Edit    edit        `cmd:"" group:"Entities" help:"Change an entity in your editor."`
-	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored and recorded, oldest first; with -f, follow new changes."`
+	Status  status      `cmd:"" group:"Entities" help:"Print the statuses of an entity, or say one."`
+	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored, recorded and said, oldest first; with -f, follow new changes."`
 	Night   nightReport `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
 	Whoami  whoami      `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`
 

@@ -235,6 +235,8 @@ func (t *typed) values(of *kong.Value, prefix, before string) (found []proposal)
 	switch of.Tag.Get("complete") {
 	case "":
 		texts = of.EnumSlice()
+	case "status":
+		texts = statusWords
 	case "telescope":
 		texts = t.telescopes()
 	case "zone":
@@ -249,6 +251,9 @@ func (t *typed) values(of *kong.Value, prefix, before string) (found []proposal)
 	}
 	return found
 }
+
+// statusWords are statuses that observatories often use.
+var statusWords = []string{"Draft", "Ready", "Executing", "Observed", "Fully Observed", "Failed", "Aborted", "Cancelled", "Suspended"}
 
 // zoneFolders are where systems keep time zones.
 var zoneFolders = []string{"/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"}

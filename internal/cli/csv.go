@@ -13,7 +13,7 @@ import (
 )
 
 // csvTable writes JSON values as the rows of a table for other programs. Its columns are
-// members of the values, or of their metadata.
+// members of the values, or of their metadata or status.
 type csvTable struct {
 	look
 	out     *csv.Writer
@@ -37,7 +37,7 @@ func (t *csvTable) add(value []byte) error {
 		if i := slices.Index(t.columns, string(key)); i >= 0 {
 			row[i] = csvCell(member)
 		}
-		if string(key) == "metadata" {
+		if string(key) == "metadata" || string(key) == "status" && member[0] == '{' {
 			for key, member := range rawjson.Members(member) {
 				if i := slices.Index(t.columns, string(key)); i >= 0 {
 					row[i] = csvCell(member)

@@ -21,7 +21,7 @@ type export struct {
 	Output  string   `short:"o" required:"" placeholder:"FILE" help:"File to write, which appears when it is complete; \"-\" for the standard output."`
 	Db      database `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
 	Kind    string   `narrows:"" placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
-	Since   moment   `placeholder:"TIME" help:"Only entities that were stored or recorded into since."`
+	Since   moment   `placeholder:"TIME" help:"Only entities that were stored, recorded into or given a status since."`
 	Project string   `narrows:"" placeholder:"ID" help:"Only this Project and what belongs to it."`
 	Force   bool     `help:"Replace FILE if it exists."`
 	Quiet   bool     `short:"q" help:"Print no progress."`
@@ -30,7 +30,7 @@ type export struct {
 
 // Help is what "oda export --help" says besides the flags.
 func (*export) Help() string {
-	return `Writes every version and every record, with users, times and keys, as of one
+	return `Writes every version, record and status, with users, times and keys, as of one
 moment, while others keep writing. "oda import" reads the file, and "oda serve
 --export" shows it. A running archive gives it to admins; the file of the embedded
 engine can be read with --db only while no server has it open.`
@@ -127,9 +127,9 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 
 // said says what was exported.
 func (e *export) said(m *moving.Manifest) string {
-	return fmt.Sprintf("Exported %s, %s, %s and %s, with %s and %s into %s.",
+	return fmt.Sprintf("Exported %s, %s, %s and %s, with %s, %s and %s into %s.",
 		manyOf(m.SBDefinitions, "SBDefinition"), manyOf(m.SBInstances, "SBInstance"), manyOf(m.ExecutionBlocks, "ExecutionBlock"), manyOf(m.Projects, "Project"),
-		manyOf(m.Versions, "version"), manyOf(m.Records, "record"), e.Output)
+		manyOf(m.Versions, "version"), manyOf(m.Records, "record"), manyOf(m.Statuses, "status"), e.Output)
 }
 
 // ofArchive returns an error of the archive for a person. Whoever runs the command

@@ -35,7 +35,8 @@ archive has already is left out, so an import that was interrupted can be starte
 again, and the same import again changes nothing.
 
 Without --preserve, documents are stored as new ones: the archive gives them versions
-and times, and you are their user. With it, they are written as they were.
+and times, and you are their user. So are statuses, which keep the time for which they
+were said. With it, everything is written as it was.
 
 Exit codes: 0 everything was imported; 5 something was set aside; 1 failed.`
 }
@@ -106,17 +107,17 @@ func (i *importing) Run(ctx context.Context, to streams) (err error) {
 		return err
 	}
 	aside, changed := report.Aside.Load(), report.Changed.Load()
-	_, err = fmt.Fprintf(to.out, "Documents and records: %s read, %s imported, %s already there, %s set aside.\n",
+	_, err = fmt.Fprintf(to.out, "Documents, records and statuses: %s read, %s imported, %s already there, %s set aside.\n",
 		grouped(report.Read.Load()), grouped(report.Imported.Load()), grouped(report.Present.Load()), grouped(aside))
 	if err != nil || aside+changed == 0 {
 		return err
 	}
 	var what []string
 	if aside > 0 {
-		what = append(what, manyOf(aside, "document")+" could not be imported")
+		what = append(what, grouped(aside)+" could not be imported")
 	}
 	if changed > 0 {
-		what = append(what, manyOf(changed, "document")+" could not keep all times and users")
+		what = append(what, grouped(changed)+" could not keep all times and users")
 	}
 	where := "; add --report FILE to keep the whole list, with reasons"
 	if i.Report != "" {
@@ -163,6 +164,8 @@ func about(s moving.SetAside) string {
 	switch {
 	case s.ID == "":
 		return ""
+	case s.Status != "":
+		return fmt.Sprintf("%s status %q: ", s.ID, s.Status)
 	case s.Sequence > 0:
 		return fmt.Sprintf("%s record %d: ", s.ID, s.Sequence)
 	case s.Version > 0:

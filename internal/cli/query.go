@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,11 +161,11 @@ func idPrinter(l look) *printer[string] {
 // foundPrinter prints entities as a table.
 func foundPrinter(l look) *printer[*oda.Found] {
 	return &printer[*oda.Found]{
-		look: l, header: []string{"IDENTIFIER", "VERSION", "WHO", "WHEN (UTC)", "NAME"},
+		look: l, header: []string{"IDENTIFIER", "VERSION", "WHO", "WHEN (UTC)", "STATUS", "NAME"},
 		row: func(f *oda.Found) []cell {
 			m := f.Metadata
-			row := plainCells(f.ID, strconv.FormatInt(m.Version, 10), m.LastModifiedBy, when(m.LastModifiedOn), f.Summary.Name)
-			row[0].ink = cyan
+			row := plainCells(f.ID, strconv.FormatInt(m.Version, 10), m.LastModifiedBy, when(m.LastModifiedOn), cmp.Or(f.Standing.Text, "-"), f.Summary.Name)
+			row[0].ink, row[4].ink = cyan, classInk(f.Standing.Class)
 			return row
 		},
 	}
@@ -176,6 +177,9 @@ type find struct {
 	criteria
 	Q          string   `name:"q" placeholder:"WORDS" group:"Query" help:"The words, like WORDS."`
 	Telescope  string   `placeholder:"NAME" complete:"telescope" group:"Query" help:"Of this telescope."`
+	Status     string   `placeholder:"STATUS" complete:"status" group:"Query" help:"With this status; case does not matter, and a blank, _ and - are the same."`
+	Class      string   `enum:"planned,running,done,failed,stopped," default:"" placeholder:"CLASS" group:"Query" help:"With a status of this class: planned, running, done, failed or stopped."`
+	Unobserved bool     `group:"Query" help:"Of which no run is done; SBDefinitions only."`
 	Ref        string   `placeholder:"ID" complete:"any" group:"Query" help:"With a reference to this identifier."`
 	RefVersion int64    `name:"ref_version" aliases:"ref-version" placeholder:"N" group:"Query" help:"With a reference to this version of it."`
 	Cone       cone     `placeholder:"RA,DEC,RADIUS" group:"Query" help:"With a target within this circle (ICRS): in degrees, or sexagesimal such as '13:25:27.6 -43:01:08.8'; the radius is one degree if it is left out."`
@@ -227,9 +231,10 @@ func (s *find) words() []string {
 // asked returns the search that was asked for.
 func (s *find) asked(kind oda.Kind) search.Search {
 	created, modified := s.spans()
+	class, _ := oda.ClassNamed(s.Class) // the flag allows no others
 	return search.Search{
 		Kind: kind, Words: strings.Join(s.words(), " "), User: s.User, Match: s.match(), Created: created, Modified: modified,
-		Telescope: s.Telescope, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
+		Telescope: s.Telescope, Status: s.Status, Class: class, Unobserved: s.Unobserved, Reference: s.Ref, ReferenceVersion: s.RefVersion, Cone: s.Cone.Cone, Where: s.Where,
 		Sort: oda.Sort(slices.Index(oda.SortNames(), string(s.Sort))), Limit: min(s.Limit, search.MaxLimit),
 	}
 }
@@ -259,6 +264,7 @@ func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, t
 // foundColumns are what CSV has of an entity that was found.
 var foundColumns = []string{
 	"kind", "id", "version", "created_by", "created_on", "last_modified_by", "last_modified_on", "telescope", "name", "targets", "references",
+	"status", "class", "at",
 }
 
 // documents prints documents one after the other.

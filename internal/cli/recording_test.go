@@ -62,8 +62,8 @@ func TestASpoolIsDrainedCarefully(t *testing.T) {
 	spool := t.TempDir()
 	session := filepath.Join(spool, "eb-1.0123456789abcdef")
 	for name, text := range map[string]string{
-		"block.json":   `{"spool":1,"eb_id":"eb-1","url":"` + server.URL + `/api/v1","create":null}`,
-		"00000001.log": "ee8014e6 0123456789abcdef-1 {\"request\":\"scan\"}\n",
+		"block.json":   `{"spool":2,"eb_id":"eb-1","url":"` + server.URL + `/api/v1","create":null}`,
+		"00000001.log": "a663ea7e 0123456789abcdef-1 record {\"request\":\"scan\"}\n",
 	} {
 		must.Do(t, errors.Join(os.MkdirAll(session, 0o700), os.WriteFile(filepath.Join(session, name), []byte(text), 0o600)))
 	}

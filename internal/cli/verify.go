@@ -87,7 +87,7 @@ func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault
 	counts := report.Faults()
 	if format := v.format(); format != "" {
 		return coloring{}.look(out).printResult(out, format, map[string]any{
-			"entities": report.Entities.Load(), "versions": report.Versions.Load(), "records": report.Records.Load(),
+			"entities": report.Entities.Load(), "versions": report.Versions.Load(), "records": report.Records.Load(), "statuses": report.Statuses.Load(),
 			"faults": report.Faulty.Load(), "faults_by_class": counts, "listed": faults, "seconds": took.Seconds(),
 		})
 	}
@@ -101,8 +101,9 @@ func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault
 		}
 		result = "faults: " + strings.Join(parts, ", ")
 	}
-	_, err := fmt.Fprintf(out, "%s, %s and %s read in %s; %s\n",
-		manyOf(report.Entities.Load(), "entity"), manyOf(report.Versions.Load(), "version"), manyOf(report.Records.Load(), "record"), took.Round(10*time.Millisecond), result)
+	_, err := fmt.Fprintf(out, "%s, %s, %s and %s read in %s; %s\n",
+		manyOf(report.Entities.Load(), "entity"), manyOf(report.Versions.Load(), "version"), manyOf(report.Records.Load(), "record"),
+		manyOf(report.Statuses.Load(), "status"), took.Round(10*time.Millisecond), result)
 	return err
 }
 
@@ -110,7 +111,7 @@ func (v *verify) print(out io.Writer, report *audit.Report, faults []audit.Fault
 func audited(report *audit.Report, took time.Duration) (line string, share float64) {
 	line, share = report.Doing(), -1
 	if total := report.Total.Load(); total > 0 {
-		line, share = howFar(line, report.Versions.Load()+report.Records.Load(), total, took, grouped)
+		line, share = howFar(line, report.Versions.Load()+report.Records.Load()+report.Statuses.Load(), total, took, grouped)
 	}
 	if n := report.Faulty.Load(); n > 0 {
 		line += "; " + manyOf(n, "fault")
@@ -125,6 +126,9 @@ func manyOf(n int64, thing string) string {
 	}
 	if stem, ok := strings.CutSuffix(thing, "y"); ok {
 		return grouped(n) + " " + stem + "ies"
+	}
+	if strings.HasSuffix(thing, "s") {
+		return grouped(n) + " " + thing + "es"
 	}
 	return grouped(n) + " " + thing + "s"
 }

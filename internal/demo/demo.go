@@ -43,13 +43,13 @@ const (
 
 // Done counts what was stored.
 type Done struct {
-	Projects, Definitions, Versions, Instances, Blocks, Calls, Failures int
+	Projects, Definitions, Versions, Instances, Blocks, Calls, Failures, Statuses int
 }
 
 // String is a sentence for a person.
 func (d Done) String() string {
-	return fmt.Sprintf("%d Projects, %d SBDefinitions in %d versions, %d SBInstances, %d ExecutionBlocks with %d calls, %d of which failed",
-		d.Projects, d.Definitions, d.Versions, d.Instances, d.Blocks, d.Calls, d.Failures)
+	return fmt.Sprintf("%d Projects, %d SBDefinitions in %d versions, %d SBInstances, %d ExecutionBlocks with %d calls, %d of which failed, and %d statuses",
+		d.Projects, d.Definitions, d.Versions, d.Instances, d.Blocks, d.Calls, d.Failures, d.Statuses)
 }
 
 // ErrPresent says that the archive has the week of this seed, or a part of it.
@@ -171,8 +171,8 @@ func (f *filler) observations(ctx context.Context, week *plan) error {
 	return nil
 }
 
-// observation stores an SBInstance, the block with its calls, and then the
-// outcome.
+// observation stores an SBInstance and the block with its calls, and says what came of
+// both.
 func (f *filler) observation(ctx context.Context, o *observation) error {
 	planned, err := f.as(scheduler)
 	if err != nil {
@@ -182,8 +182,7 @@ func (f *filler) observation(ctx context.Context, o *observation) error {
 	if err != nil {
 		return err
 	}
-	kept, err := planned.Store(ctx, oda.SBInstance, o.instance.ID, encode(o.instance))
-	if err != nil {
+	if _, err := planned.Store(ctx, oda.SBInstance, o.instance.ID, encode(o.instance)); err != nil {
 		return err
 	}
 	if _, err := archive.Store(ctx, oda.ExecutionBlock, o.block.ID, encode(o.block)); err != nil {
@@ -198,14 +197,37 @@ func (f *filler) observation(ctx context.Context, o *observation) error {
 			return err
 		}
 	}
-	o.instance.Status, o.instance.Metadata = o.outcome(), kept.Metadata.AppendJSON(nil)
-	if _, err := archive.Store(ctx, oda.SBInstance, o.instance.ID, encode(o.instance)); err != nil {
+	if err := f.say(ctx, archive, o); err != nil {
 		return err
 	}
 	f.done.Instances++
 	f.done.Blocks++
 	f.done.Calls += len(o.calls)
 	f.done.Failures += o.failures()
+	return nil
+}
+
+// say says what became of an observation, when it was so.
+func (f *filler) say(ctx context.Context, archive *client.Client, o *observation) error {
+	blockEnd, instanceEnd, reason := o.outcome()
+	for _, one := range []struct {
+		ref oda.Ref
+		end string
+	}{
+		{oda.Ref{Kind: oda.ExecutionBlock, ID: o.block.ID}, blockEnd},
+		{oda.Ref{Kind: oda.SBInstance, ID: o.instance.ID}, instanceEnd},
+	} {
+		says := []client.NewStatus{{Status: "Executing", At: o.begin}}
+		if one.end != "" {
+			says = append(says, client.NewStatus{Status: one.end, Reason: reason, At: o.end()})
+		}
+		for _, say := range says {
+			if _, err := archive.Say(ctx, one.ref, say); err != nil {
+				return err
+			}
+			f.done.Statuses++
+		}
+	}
 	return nil
 }
 

@@ -70,7 +70,7 @@ func TestFillStoresAWeek(t *testing.T) {
 	}
 	want := demo.Done{
 		Projects: stored[oda.Project], Definitions: stored[oda.SBDefinition], Versions: versions,
-		Instances: stored[oda.SBInstance], Blocks: stored[oda.ExecutionBlock], Calls: done.Calls, Failures: done.Failures,
+		Instances: stored[oda.SBInstance], Blocks: stored[oda.ExecutionBlock], Calls: done.Calls, Failures: done.Failures, Statuses: done.Statuses,
 	}
 	if done != want {
 		t.Errorf("stored are %v, want %v", done, want)
@@ -106,6 +106,21 @@ func TestFillStoresAWeek(t *testing.T) {
 	}
 	if calls != int64(done.Calls) || failures != int64(done.Failures) || failures == 0 {
 		t.Errorf("the nights have %d calls and %d failures, want %d and %d", calls, failures, done.Calls, done.Failures)
+	}
+
+	// What came of the blocks is said of each, and most were observed.
+	ended := map[oda.Class]int{}
+	for found, err := range archive.Search(t.Context(), search.Search{Kind: oda.ExecutionBlock}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended[found.Standing.Class]++
+	}
+	if ended[oda.ClassStopped] != 1 || ended[oda.ClassFailed] == 0 || ended[oda.ClassRunning] == 0 || ended[oda.ClassDone] < done.Blocks*3/4 {
+		t.Errorf("the classes of %d blocks are %v", done.Blocks, ended)
+	}
+	if want := 4*done.Blocks - 2*ended[oda.ClassRunning]; done.Statuses != want { // of a block and its instance: when it began, and how it ended
+		t.Errorf("%d statuses were said, want %d", done.Statuses, want)
 	}
 
 	if _, err := demo.Fill(t.Context(), acting(a), options); !errors.Is(err, demo.ErrPresent) {

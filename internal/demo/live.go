@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"oda"
 	"oda/client"
 )
 
@@ -29,7 +30,18 @@ func Live(ctx context.Context, acting func(user string) (*client.Client, error),
 		if o.Progress != nil {
 			o.Progress(fmt.Sprintf("recording into the ExecutionBlock %s", opened.ID))
 		}
+		say := func(status, reason string) error {
+			_, err := archive.Say(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: opened.ID}, client.NewStatus{Status: status, Reason: reason})
+			return err
+		}
+		if err := say("Executing", ""); err != nil {
+			return err
+		}
 		if err := replay(ctx, archive, opened.ID, observed.calls, wait); err != nil {
+			return err
+		}
+		status, _, reason := observed.outcome()
+		if err := say(status, reason); err != nil {
 			return err
 		}
 		if err := wait(ctx, time.Duration(5+p.IntN(20))*time.Second); err != nil {

@@ -34,9 +34,19 @@ type observation struct {
 	instance instance
 	block    block
 	calls    []record
-	running  bool // has not come to its end
-	aborted  bool
+	ended    ending
 }
+
+// ending is how an observation came to its end.
+type ending int
+
+const (
+	complete ending = iota
+	failed          // given up after a fault
+	stopped         // by the operator
+	silent          // the recorder was killed, so nobody said how it ended
+	running         // has not come to its end
+)
 
 // operator is who records.
 func (o *observation) operator() string {
@@ -46,15 +56,32 @@ func (o *observation) operator() string {
 	return "operator-mid"
 }
 
-func (o *observation) outcome() string {
-	switch {
-	case o.running:
-		return "Executing"
-	case o.aborted:
-		return "Failed"
+// outcome returns what is said of the block and its instance at the end, and why. It
+// returns nothing if nobody says it.
+func (o *observation) outcome() (block, instance, reason string) {
+	switch o.ended {
+	case complete:
+		return "Observed", "Fully Observed", ""
+	case failed:
+		return "Failed", "Observing Failed", o.lastFault()
+	case stopped:
+		return "Aborted", "Aborted", "Wind above the limit for ten minutes; stopped by the operator."
 	}
-	return "Fully Observed"
+	return "", "", ""
 }
+
+// lastFault returns the fault of the last call that failed.
+func (o *observation) lastFault() string {
+	for _, c := range slices.Backward(o.calls) {
+		if c.Error != nil {
+			return c.Error.Detail
+		}
+	}
+	return ""
+}
+
+// end is when the last of the calls was answered.
+func (o *observation) end() time.Time { return end(o.calls, o.begin) }
 
 func (o *observation) failures() int {
 	n := 0
@@ -197,6 +224,26 @@ func (p *planner) week(now time.Time, longest int) {
 	slices.SortFunc(p.observations, func(a, b observation) int {
 		return cmp.Or(a.begin.Compare(b.begin), cmp.Compare(a.block.ID, b.block.ID))
 	})
+	p.mishaps(now)
+}
+
+// mishaps ends two of the observations of the last days early: one was stopped, and the
+// recorder of another was killed.
+func (p *planner) mishaps(now time.Time) {
+	endings := []ending{silent, stopped}
+	for i := len(p.observations) - 1; i >= 0 && len(endings) > 0; i-- {
+		o := &p.observations[i]
+		if o.ended != complete || o.instance.Subarray == 3 || len(o.calls) < 12 || now.Sub(o.end()) < 12*time.Hour {
+			continue
+		}
+		o.ended, o.calls = endings[0], o.calls[:len(o.calls)*2/3]
+		endings = endings[1:]
+		if o.ended == stopped {
+			s := script{Rand: p.Rand, subarray: o.instance.Subarray, at: o.end().Add(time.Second), calls: o.calls}
+			s.call(devices+"abort", s.seconds(1, 4), "<ObsState.ABORTED: 7>")
+			o.calls = s.calls
+		}
+	}
 }
 
 // take adds an observation to the plan, with the calls that were made before now.
@@ -206,7 +253,7 @@ func (p *planner) take(o observation, now time.Time) {
 	}
 	n := slices.IndexFunc(o.calls, func(r record) bool { return r.Sent != nil && r.Sent.After(now) })
 	if n >= 0 {
-		o.calls, o.running, o.aborted = o.calls[:n], true, false
+		o.calls, o.ended = o.calls[:n], running
 	}
 	p.observations = append(p.observations, o)
 }
@@ -240,7 +287,10 @@ func (p *planner) observation(telescope string, subarray int, at time.Time, call
 	}
 	o.block = block{head: newHead("eb"), ID: o.instance.Block, Telescope: telescope, Definition: d.ID, Version: version, Instance: o.instance.ID}
 	s := script{Rand: p.Rand, definition: d, subarray: subarray, steady: steady, at: at}
-	o.calls, o.aborted = s.observe(calls)
+	var aborted bool
+	if o.calls, aborted = s.observe(calls); aborted {
+		o.ended = failed
+	}
 	return o
 }
 

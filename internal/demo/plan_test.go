@@ -35,11 +35,16 @@ func TestAWeekHasWhatHappensInAWeek(t *testing.T) {
 		p := week(seed, evening)
 		var short, long, failures, traces, unanswered, overlaps int
 		nights := map[string]bool{}
+		endings := map[ending]int{}
 		for _, o := range p.observations {
 			if o.begin.After(evening) || evening.Sub(o.begin) > 7*24*time.Hour {
 				t.Errorf("seed %d: an observation begins at %v", seed, o.begin)
 			}
 			nights[o.begin.Add(-12*time.Hour).Format(time.DateOnly)] = true
+			endings[o.ended]++
+			if said, _, reason := o.outcome(); (o.ended == failed || o.ended == stopped) != (reason != "") {
+				t.Errorf("seed %d: a block ended as %q, because %q", seed, said, reason)
+			}
 			short += count(len(o.calls) <= 60)
 			long += count(len(o.calls) >= 500)
 			var busy time.Time
@@ -59,6 +64,9 @@ func TestAWeekHasWhatHappensInAWeek(t *testing.T) {
 		if len(nights) < 7 || short < 10 || long < 1 || failures < 10 || traces < 5 || unanswered < 1 || overlaps < 100 {
 			t.Errorf("seed %d: %d nights, %d short and %d long blocks, %d failures, %d traces, %d unanswered calls, %d overlaps",
 				seed, len(nights), short, long, failures, traces, unanswered, overlaps)
+		}
+		if endings[stopped] != 1 || endings[silent] != 1 || endings[failed] < 1 || endings[complete] < len(p.observations)*3/4 {
+			t.Errorf("seed %d: %d observations ended as %v", seed, len(p.observations), endings)
 		}
 	}
 }
@@ -94,8 +102,8 @@ func TestAnObservationMayStillBeRunning(t *testing.T) {
 		if o.block.ID != last.block.ID {
 			continue
 		}
-		if !o.running || o.outcome() != "Executing" || len(o.calls) != 4 {
-			t.Errorf("it is %s with %d calls", o.outcome(), len(o.calls))
+		if said, _, _ := o.outcome(); o.ended != running || said != "" || len(o.calls) != 4 {
+			t.Errorf("it ended as %q with %d calls", said, len(o.calls))
 		}
 		return
 	}

@@ -80,6 +80,34 @@ type RecordRow struct {
 	Digest   oda.Digest
 }
 
+// StatusRow is the row of a status.
+type StatusRow struct {
+	Place []byte
+	oda.Status
+	Key *oda.Key // nil: none
+}
+
+// Digest returns the SHA-256 of the whole row.
+func (r *StatusRow) Digest() oda.Digest {
+	var room [1024]byte
+	b := append(append(append(room[:0], "status\n"...), r.Place...), '\n')
+	b = append(r.AppendJSON(b), '\n')
+	b = strconv.AppendBool(b, r.Current)
+	if r.Key != nil {
+		b = append(append(b, '\n'), r.Key.Value...)
+		b = append(b, r.Key.Digest[:]...)
+	}
+	return oda.DigestOf(b)
+}
+
+// Check returns an error if the row does not fit its stored digest.
+func (r *StatusRow) Check(digest []byte) error {
+	if sum := r.Digest(); string(sum[:]) != string(digest) {
+		return oda.DamagedStatus(r.Ref, r.Sequence)
+	}
+	return nil
+}
+
 // Seal is stored in each row. It is the beginning of a SHA-256 over the other
 // columns, and shows whether one of them was edited or rows have changed places.
 // The functions archive_seal_of_version and archive_seal_of_record of PostgreSQL compute

@@ -32,5 +32,5 @@ func ListBodies(came []oda.Body) []Listed {
 // Reasons for which an entry cannot be loaded.
 var (
 	ErrKeyTaken = errors.New("the key with which it was created has created another entity here")
-	ErrKeyTwice = errors.New("its key was used by an earlier record of the block")
+	ErrKeyTwice = errors.New("its key was used earlier for the same entity")
 )

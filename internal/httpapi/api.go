@@ -20,8 +20,8 @@ import (
 	"oda/internal/auth"
 	"oda/internal/contract"
 	"oda/internal/feed"
-	"oda/internal/moving"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -56,13 +56,20 @@ type Pages interface {
 	Problem(w http.ResponseWriter, r *http.Request) error
 }
 
+// Exports writes exports.
+type Exports interface {
+	// Choose decides what an export has, and returns what writes it.
+	Choose(ctx context.Context, scope oda.Scope) (write func(context.Context, io.Writer) error, err error)
+}
+
 // Config is what the interface needs.
 type Config struct {
 	Archive    *archive.Archive
 	Searcher   *search.Searcher
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter
-	Exports    moving.Source
+	Progress   *progress.Reporter
+	Exports    Exports
 
 	Gate     *auth.Gate
 	Audit    *auditlog.Log  // nil without one

@@ -50,6 +50,12 @@ func TestTheAuditLogHasALineForEachWrite(t *testing.T) {
 			nil, 200,
 			[]line{{"operation": "recordBatch", "kind": "ExecutionBlock", "entity": "eb-1", "version": 1.0, "records": 2.0, "user": "DefaultUser"}},
 		},
+		{"a status", "POST", "/ebs/eb-1/status", `{"status":"Failed","reason":"secret"}`, []string{"X-Forwarded-User", "ben"}, 200, []line{
+			{"operation": "sayStatusOfEB", "kind": "ExecutionBlock", "entity": "eb-1", "version": 1.0, "user": "ben"},
+		}},
+		{"a status that contradicts", "POST", "/ebs/eb-1/status", `{"status":"Observed","previous":"Executing"}`, nil, 422, []line{
+			{"operation": "sayStatusOfEB", "kind": "ExecutionBlock", "entity": "eb-1", "problem": "status-mismatch"},
+		}},
 		{"several entities", "PUT", "/", `{"sbds":[{"sbd_id":"sbd-2"}],"prjs":[{"prj_id":"prj-1"},{"prj_id":"prj-2"}]}`, nil, 200, []line{
 			{"operation": "storeSeveral", "kind": "SBDefinition", "entity": "sbd-2", "version": 1.0},
 			{"operation": "storeSeveral", "kind": "Project", "entity": "prj-1", "version": 1.0},

@@ -36,6 +36,7 @@ func TestBadBodies(t *testing.T) {
 		{"POST", "/ebs/create", true},
 		{"PATCH", "/ebs/eb/request_response", false},
 		{"POST", "/ebs/eb/request_response", false},
+		{"POST", "/ebs/eb/status", false},
 	}
 	for _, test := range []struct {
 		name, body string

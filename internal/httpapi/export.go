@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"oda"
-	"oda/internal/moving"
 )
 
 // exportsAtOnce is how many exports are made at the same time. Each keeps a
@@ -26,7 +25,7 @@ func (a *API) export(c *call) error {
 	default:
 		return oda.Errorf(oda.Overloaded, "%d exports are being made already. Try again when one of them is done.", exportsAtOnce)
 	}
-	until, wanted, err := moving.Choose(c.r.Context(), a.cfg.Exports, scope)
+	write, err := a.cfg.Exports.Choose(c.r.Context(), scope)
 	if err != nil {
 		return err
 	}
@@ -38,7 +37,5 @@ func (a *API) export(c *call) error {
 		c.WriteHeader(http.StatusOK)
 		return nil
 	}
-	w := &patient{call: c, control: http.NewResponseController(c.ResponseWriter)}
-	_, err = moving.Export(c.r.Context(), a.cfg.Exports, until, wanted, w, func(int64) {})
-	return c.sendError(err)
+	return c.sendError(write(c.r.Context(), &patient{call: c, control: http.NewResponseController(c.ResponseWriter)}))
 }

@@ -155,7 +155,8 @@ func state(t testing.TB, a *env.Archive) string {
 	for _, k := range kinds {
 		for _, id := range list(t, a, k.collection, everything) {
 			r := want(t, http.StatusOK, a.Do("GET", "/"+k.collection+"/"+id, ""))
-			fmt.Fprintf(&b, "%s/%s %s %s\n", k.collection, id, r.Header.Get("ETag"), r.Body)
+			said := want(t, http.StatusOK, a.Do("GET", "/"+k.collection+"/"+id+"/status/history", ""))
+			fmt.Fprintf(&b, "%s/%s %s %s %s\n", k.collection, id, r.Header.Get("ETag"), r.Body, said.Body)
 		}
 	}
 	return b.String()

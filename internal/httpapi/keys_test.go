@@ -19,6 +19,7 @@ var keyed = []struct{ name, method, path, body, other string }{
 	{"POST prjs", "POST", "/prjs", `{"a":1}`, `{"a":2}`},
 	{"POST ebs/create", "POST", "/ebs/create", `{"a":1}`, `{"a":2}`},
 	{"PATCH request_response", "PATCH", "/ebs/eb/request_response", `{"request":"a"}`, `{"request":"b"}`},
+	{"POST status", "POST", "/ebs/eb/status", `{"status":"a"}`, `{"status":"b"}`},
 	{"POST request_response", "POST", "/ebs/eb/request_response", `{"request":"a"}`, `{"request":"a" }`},
 }
 
@@ -55,6 +56,10 @@ func TestKeysOfABlock(t *testing.T) {
 	}
 	want(t, 200, a.Do("POST", "/ebs", `{"b":1}`, key, "k"))
 	refused(t, a.Do("POST", "/ebs/create", `{"b":1}`, key, "k"), 422, oda.KeyReused) // another operation
+	store(t, a, "/ebs/two", `{}`)
+	for _, block := range []string{"one", "two"} { // each has keys of its own, also for its statuses
+		want(t, 200, a.Do("POST", "/ebs/"+block+"/status", `{"status":"Observed"}`, key, "k"))
+	}
 }
 
 func TestFormOfKeys(t *testing.T) {

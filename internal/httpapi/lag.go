@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/admission"
 )
 
 // Bounds of what is remembered about recorders.
@@ -94,18 +95,11 @@ func (r *recorders) forget(now time.Time) {
 	}
 }
 
-// RecorderStats is what recorders have said lately.
-type RecorderStats struct {
-	Blocks  int     // for which they record
-	Records int64   // that wait for the archive
-	Seconds float64 // age of the oldest of them
-}
-
-func (r *recorders) stats(now time.Time) RecorderStats {
+func (r *recorders) stats(now time.Time) admission.Recorders {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forget(now)
-	s := RecorderStats{Blocks: len(r.blocks)}
+	s := admission.Recorders{Blocks: len(r.blocks)}
 	for _, last := range r.blocks {
 		s.Records += last.records
 		s.Seconds = max(s.Seconds, last.seconds)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oda/internal/admission"
 )
 
 func TestWhatARecorderSaysAboutItsLag(t *testing.T) {
@@ -40,10 +42,10 @@ func TestRecordersAreRememberedForAWhile(t *testing.T) {
 	r.note("a", lag{100, 60}, now)
 	r.note("a", lag{10, 6}, now.Add(time.Second))
 	r.note("b", lag{1, 30}, now.Add(lagTime/2))
-	if got := r.stats(now.Add(lagTime / 2)); got != (RecorderStats{2, 11, 30}) {
+	if got := r.stats(now.Add(lagTime / 2)); got != (admission.Recorders{Blocks: 2, Records: 11, Seconds: 30}) {
 		t.Errorf("got %+v", got)
 	}
-	if got := r.stats(now.Add(lagTime + 2*time.Second)); got != (RecorderStats{1, 1, 30}) {
+	if got := r.stats(now.Add(lagTime + 2*time.Second)); got != (admission.Recorders{Blocks: 1, Records: 1, Seconds: 30}) {
 		t.Errorf("after a while: %+v", got)
 	}
 	later := now.Add(lagTime)
@@ -54,7 +56,7 @@ func TestRecordersAreRememberedForAWhile(t *testing.T) {
 		t.Errorf("%d blocks are remembered", n)
 	}
 	r.note("new", lag{7, 7}, later.Add(2*lagTime)) // the others are forgotten for it
-	if got := r.stats(later.Add(2 * lagTime)); got != (RecorderStats{1, 7, 7}) {
+	if got := r.stats(later.Add(2 * lagTime)); got != (admission.Recorders{Blocks: 1, Records: 7, Seconds: 7}) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -39,6 +39,8 @@ var problems = map[oda.Code]problemKind{
 	oda.MetadataMismatch:   {http.StatusUnprocessableEntity, "The metadata does not match the stored version"},
 	oda.DuplicateEntity:    {http.StatusUnprocessableEntity, "Duplicate entity"},
 	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key was used for another request"},
+	oda.StatusMismatch:     {http.StatusUnprocessableEntity, "The current status is not the expected one"},
+	oda.UnknownVersion:     {http.StatusUnprocessableEntity, "There is no such version"},
 	oda.DiffTooLarge:       {http.StatusUnprocessableEntity, "The documents are too large to compare"},
 	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests from one caller"},
 	oda.Internal:           {http.StatusInternalServerError, "Internal server error"},

@@ -58,6 +58,9 @@ func TestExampleProblemsAreTheServers(t *testing.T) {
 	first := want(t, 200, a.Do("PUT", path, `{"name":"Calibrator scan"}`, user, "mary"))
 	want(t, 200, a.Do("PUT", path, first.Text(), user, "john"))
 	want(t, 200, a.Do("POST", "/sbds", `{}`, key, "k"))
+	block := "/ebs/eb-1k5v3r8p4c"
+	store(t, a, block, `{}`)
+	want(t, 200, a.Do("POST", block+"/status", `{"status":"Aborted"}`))
 	got := map[oda.Code]*env.Reply{
 		oda.InvalidJSON:        a.Do("PUT", path, `{"priority": 2, "name": "a", "name": "b"}`),
 		oda.InvalidRequest:     a.Do("PUT", path, `{"metadata": {"version": 0}}`),
@@ -77,6 +80,8 @@ func TestExampleProblemsAreTheServers(t *testing.T) {
 		oda.MetadataMismatch:   a.Do("PUT", path, first.Text()),
 		oda.DuplicateEntity:    a.Do("PUT", "/", `{"sbds":[{"sbd_id":"`+id+`"},{"sbd_id":"`+id+`"}]}`),
 		oda.KeyReused:          a.Do("POST", "/sbds", `{"other":1}`, key, "k"),
+		oda.StatusMismatch:     a.Do("POST", block+"/status", `{"status":"Observed","previous":"Executing"}`),
+		oda.UnknownVersion:     a.Do("POST", block+"/status", `{"status":"Observed","version":7}`),
 		oda.RateLimited:        limited,
 		oda.IdentifierService:  silent.Do("POST", "/sbds", `{}`),
 		oda.Overloaded:         full.Do("PUT", path, `{}`),

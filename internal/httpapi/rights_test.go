@@ -140,6 +140,14 @@ var writes = func() []operation {
 			id, text := s.stored(k.collection, k.idField, telescope)
 			return request{"PUT", "/" + k.collection + "/" + id, text, nil}
 		}})
+		say := operation{name: "sayStatusOf" + suffix, needs: auth.Editor, unbound: true, request: func(s *stage, telescope string) request {
+			id, _ := s.stored(k.collection, k.idField, telescope)
+			return request{"POST", "/" + k.collection + "/" + id + "/status", `{"status":"Observed"}`, nil}
+		}}
+		if k.collection == "ebs" || k.collection == "sbis" {
+			say.needs = auth.Recorder
+		}
+		all = append(all, say)
 	}
 	for name, at := range map[string]struct{ method, path, body string }{
 		"recordPatch": {"PATCH", "/request_response", `{"request":"a"}`},

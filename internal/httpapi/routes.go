@@ -36,9 +36,12 @@ type route struct {
 func (a *API) ofKinds() (all []route) {
 	names := map[oda.Kind]string{oda.SBDefinition: "SBD", oda.SBInstance: "SBI", oda.ExecutionBlock: "EB", oda.Project: "PRJ"}
 	for _, kind := range oda.Kinds {
-		writer := auth.Editor
+		writer, teller := auth.Editor, auth.Editor
 		if kind == oda.ExecutionBlock {
 			writer = auth.Recorder // may begin a block, but not change one
+		}
+		if kind == oda.ExecutionBlock || kind == oda.SBInstance {
+			teller = auth.Recorder // knows what came of what it executes
 		}
 		for _, rt := range []route{
 			{operation: "list%ss", role: auth.Reader, handle: a.list},
@@ -47,6 +50,9 @@ func (a *API) ofKinds() (all []route) {
 			{operation: "get%s", role: auth.Reader, class: admission.Reading, handle: a.get},
 			{operation: "list%sVersions", role: auth.Reader, class: admission.Reading, handle: a.listVersions},
 			{operation: "get%sVersion", role: auth.Reader, class: admission.Reading, handle: a.getVersion},
+			{operation: "getStatusOf%s", role: auth.Reader, class: admission.Reading, handle: a.status},
+			{operation: "sayStatusOf%s", role: teller, handle: a.say},
+			{operation: "listStatusesOf%s", role: auth.Reader, class: admission.Reading, handle: a.listStatuses},
 			{operation: "diff%s", role: auth.Reader, handle: a.diff},
 			{operation: "provenanceOf%s", role: auth.Reader, handle: a.provenance},
 			{operation: "store%s", role: auth.Editor, create: writer, handle: a.store},
@@ -72,6 +78,7 @@ func (a *API) routes() []route {
 
 		{operation: "whoami", role: auth.Reader, class: admission.Reading, handle: a.whoami},
 		{operation: "night", role: auth.Reader, handle: a.night},
+		{operation: "progressOfPRJ", role: auth.Reader, kind: oda.Project, handle: a.progress},
 		{operation: "changes", role: auth.Reader, class: admission.Reading, handle: a.changes},
 		{operation: "backup", role: auth.Admin, handle: a.backup},
 		{operation: "export", role: auth.Admin, class: admission.Searching, handle: a.export},

@@ -48,7 +48,7 @@ func TestASearchReturnsSummaries(t *testing.T) {
 	m := store(t, a, "/ebs/eb-1", `{"sbd_ref":"sbd-1","sbd_version":3,"sbi_ref":null}`)
 	page, r := search(t, a, "ebs")
 	want := fmt.Sprintf(`{"items":[{"kind":"ebs","id":"eb-1","metadata":%s,"telescope":null,"name":null,"targets":[],`+
-		`"references":[{"kind":"sbds","id":"sbd-1","version":3,"field":"sbd_ref"}]}],"next":null}`, m.text())
+		`"references":[{"kind":"sbds","id":"sbd-1","version":3,"field":"sbd_ref"}],"status":null}],"next":null}`, m.text())
 	if !sameJSON(t, r.Body, []byte(want)) {
 		t.Errorf("the answer is %s, want %s", r.Body, want)
 	}

@@ -98,33 +98,15 @@ func (p problemCounts) note(code oda.Code) {
 	}
 }
 
-// Stats is what the interface has done, and how busy it is.
-type Stats struct {
-	Operations []OperationStats
-	Problems   map[oda.Code]int64
-	Classes    []admission.Stats
-	Recorders  RecorderStats
-
-	Bodies, BodiesMost int64 // bytes that requests take in memory, and may take
-	Answers            admission.AnswerStats
-}
-
-// OperationStats counts the requests of an operation that had one outcome.
-type OperationStats struct {
-	Operation, Outcome string
-	Requests           int64
-	Took               *measure.Counts // in nanoseconds; nil if there was none that can be measured
-}
-
 // Stats returns what the interface has done.
-func (a *API) Stats() Stats {
-	s := Stats{
+func (a *API) Stats() admission.Requests {
+	s := admission.Requests{
 		Problems: make(map[oda.Code]int64, len(a.problems)), Classes: a.control.Stats(), Recorders: a.recorders.stats(time.Now()),
 		Bodies: a.inFlight.used.Load(), BodiesMost: a.inFlight.most, Answers: a.answers.Stats(),
 	}
 	for _, o := range a.operations {
 		for i, outcome := range outcomes {
-			one := OperationStats{Operation: o.name, Outcome: outcome, Requests: o.waited[i].Load()}
+			one := admission.Operation{Operation: o.name, Outcome: outcome, Requests: o.waited[i].Load()}
 			if h := o.took[i].Load(); h != nil {
 				counts := h.Read()
 				one.Took = &counts

@@ -17,19 +17,9 @@ const versionsDefault = 100
 // listVersions answers with a page of the versions of an entity, without their
 // documents.
 func (a *API) listVersions(c *call) error {
-	limit, err := c.integer("limit", versionsDefault)
+	limit, before, err := c.countedPage(oda.OfVersions, versionsDefault)
 	if err != nil {
 		return err
-	}
-	cursor, err := c.one("cursor")
-	if err != nil {
-		return err
-	}
-	before := int64(0)
-	if cursor != "" {
-		if before, err = oda.ParseVersionCursor(c.ref(), cursor); err != nil {
-			return err
-		}
 	}
 	page, err := a.cfg.Archive.Versions(c.r.Context(), c.ref(), before, int(limit))
 	if err != nil {
@@ -46,6 +36,21 @@ func (a *API) listVersions(c *call) error {
 		c.head("Link", fmt.Sprintf(`<versions?cursor=%s&limit=%d>; rel="next"`, url.QueryEscape(page.Cursor(c.ref())), limit))
 	}
 	return c.sendError(c.respond("application/json", "", held).whole(append(out, ']', '}')))
+}
+
+// countedPage returns what the request says about a page of one of the lists of an entity
+// that are read from their end: its length, and the number before which it begins, 0 for
+// the end.
+func (c *call) countedPage(of string, length int64) (limit, before int64, err error) {
+	if limit, err = c.integer("limit", length); err != nil {
+		return 0, 0, err
+	}
+	cursor, err := c.one("cursor")
+	if err != nil || cursor == "" {
+		return limit, 0, err
+	}
+	before, err = oda.ParseCountedCursor(c.ref(), of, cursor)
+	return limit, before, err
 }
 
 // getVersion answers with one version of an entity.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"oda/internal/admission"
 	"oda/internal/engine"
 	"oda/internal/feed"
-	"oda/internal/httpapi"
 	"oda/internal/measure"
 )
 
@@ -126,7 +126,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	f.storage(m.storage.look(s, m.log))
 }
 
-func (f found) requests(s httpapi.Stats) {
+func (f found) requests(s admission.Requests) {
 	for _, o := range s.Operations {
 		f.counter(requests, float64(o.Requests), o.Operation, o.Outcome)
 		if o.Took != nil {

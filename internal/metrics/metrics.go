@@ -20,9 +20,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oda"
+	"oda/internal/admission"
 	"oda/internal/engine"
 	"oda/internal/feed"
-	"oda/internal/httpapi"
 )
 
 // Sources are the parts of an open archive that tell how they do.
@@ -31,7 +31,7 @@ type Sources struct {
 	Storage   func(context.Context) (engine.Storage, error)
 	Entities  func(context.Context) (map[oda.Kind]int64, error)
 	Ready     func(context.Context) error
-	Interface interface{ Stats() httpapi.Stats }
+	Interface interface{ Stats() admission.Requests }
 	Feed      interface{ Stats() feed.Stats }
 	Minter    *Minter
 

@@ -38,6 +38,7 @@ func (f *found) aside(reason string) SetAside {
 type history struct {
 	oda.Ref
 	versions []found
+	said     []said        // its statuses, in order
 	refused  *refusedError // why it could not be read
 	parts    *progress     // if these are not all versions; the parts share it
 }
@@ -190,13 +191,15 @@ type preserved struct {
 	part    *history // that waits for the part before it; nil: the rest is there
 	entries []placed
 	aside   []SetAside
-	read    int64 // documents
+	read    int64 // documents and statuses
 	present int64 // of these, those that were read before
+
+	standing oda.Standing // after the entries
 }
 
 // preserve turns a history into entries of a log. Parts of one must come one after the other.
 func (p *parser) preserve(h *history) (*preserved, error) {
-	result := &preserved{read: int64(len(h.versions))}
+	result := &preserved{read: int64(len(h.versions) + len(h.said))}
 	result.aside, result.present = h.sort()
 	before := h.parts
 	if before == nil {
@@ -218,9 +221,14 @@ func (p *parser) preserve(h *history) (*preserved, error) {
 		if note != "" {
 			result.aside = append(result.aside, SetAside{Origin: f.Origin, Ref: h.Ref, Version: f.version, Reason: note, Changed: true})
 		}
+		result.say(h, before.state.Metadata.Version, &e.On)
 		before.state, before.records = oda.LogState{Metadata: e.Metadata(), LastSequence: e.After}, list
 		result.entries = append(result.entries, placed{LogEntry: *e, origin: f.Origin, text: f.text})
+		if result.standing.Last == 0 {
+			result.standing = oda.StandingOf(e.Entry.Status)
+		}
 	}
+	result.say(h, before.state.Metadata.Version, nil)
 	return result, nil
 }
 

@@ -13,16 +13,18 @@ import (
 )
 
 // form is the first line of an export.
-const form = `{"export":"oda","form":2}`
+const form = `{"export":"oda","form":3}`
 
 // A line has its values first, then a check of these, then the text. The check is the
 // beginning of their SHA-256, and the values contain the digest of the text. So damage is
-// found in the line where it is. Everything before the text is the head of the line.
+// found in the line where it is. Everything before the text is the head of the line. A
+// status has no text: its line ends after the check.
 const (
 	checkKey    = `,"check":"`
 	checkLength = 16
 	documentKey = `","document":`
 	recordKey   = `","record":`
+	noText      = `"`
 	cameKey     = `{"came":true,` // a record that came with the version before it
 )
 
@@ -36,7 +38,11 @@ type lines struct {
 func (l *lines) add(e *oda.LogEntry) error {
 	begin := len(l.text)
 	dst := appendRef(append(l.text, '{'), e)
-	if !e.Stored() {
+	if e.Said != nil {
+		l.addStatus(dst, begin, e)
+		return nil
+	}
+	if e.Recorded() {
 		l.addRecord(dst, begin, e.Sequence, e.Key, e.Body)
 		return nil
 	}
@@ -94,10 +100,7 @@ func (l *lines) add(e *oda.LogEntry) error {
 
 // addRecord completes the line of a record, which begins at begin.
 func (l *lines) addRecord(dst []byte, begin int, sequence int64, key string, body oda.Body) {
-	dst = appendNumber(dst, "sequence", sequence)
-	if key != "" {
-		dst = appendText(dst, "key", key)
-	}
+	dst = appendKnown(appendNumber(dst, "sequence", sequence), "key", key)
 	dst = appendDigest(dst, "sha256", body.Digest)
 	dst = append(l.check(dst, begin), recordKey...)
 	if hasLines(body.Text) {
@@ -106,6 +109,19 @@ func (l *lines) addRecord(dst []byte, begin int, sequence int64, key string, bod
 		dst = append(dst, body.Text...)
 	}
 	l.text = append(dst, '}', '\n')
+}
+
+// addStatus completes the line of a status, which begins at begin.
+func (l *lines) addStatus(dst []byte, begin int, e *oda.LogEntry) {
+	dst = appendText(appendNumber(dst, "sequence", e.Sequence), "status", e.Said.Text)
+	dst = appendKnown(dst, "class", e.Said.Class.String())
+	dst = appendKnown(dst, "reason", e.Said.Reason)
+	dst = appendInstant(dst, "at", e.Said.At)
+	dst = appendKnown(dst, "previous", e.Said.Previous)
+	if e.Key != "" {
+		dst = appendDigest(appendText(dst, "key", e.Key), "key_sha256", e.KeyDigest)
+	}
+	l.text = append(l.check(dst, begin), noText+"}\n"...)
 }
 
 // check ends the head of the line from begin on with its check.
@@ -143,6 +159,14 @@ func appendText(dst []byte, key, value string) []byte {
 	return rawjson.AppendQuoted(append(append(append(dst, `,"`...), key...), `":`...), value)
 }
 
+// appendKnown appends a text, unless there is none.
+func appendKnown(dst []byte, key, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendText(dst, key, value)
+}
+
 func appendNumber(dst []byte, key string, value int64) []byte {
 	return strconv.AppendInt(append(append(append(dst, `,"`...), key...), `":`...), value, 10)
 }
@@ -158,8 +182,8 @@ func appendDigest(dst []byte, key string, value oda.Digest) []byte {
 
 var errLine = errors.New("is not a line of an export")
 
-// parseLine reads a line of a version or a record, and whether the record came with a
-// version. It finds all damage.
+// parseLine reads a line of a version, a record or a status, and whether the record came
+// with a version. It finds all damage.
 func parseLine(text []byte) (e oda.LogEntry, came bool, err error) {
 	values, rest, ok := bytes.Cut(text, []byte(checkKey))
 	if !ok || len(rest) < checkLength {
@@ -175,6 +199,12 @@ func parseLine(text []byte) (e oda.LogEntry, came bool, err error) {
 	}
 	if e, came, err = parseValues(values); err != nil {
 		return e, false, err
+	}
+	if e.Said != nil {
+		if string(body) != noText || came {
+			err = errLine
+		}
+		return e, came, err
 	}
 	if e.Sequence > 0 {
 		body, ok = bytes.CutPrefix(body, []byte(recordKey))
@@ -204,6 +234,7 @@ func parseLine(text []byte) (e oda.LogEntry, came bool, err error) {
 func parseValues(text []byte) (e oda.LogEntry, came bool, err error) {
 	var v values
 	var createKey oda.Key
+	var said oda.Status
 	for key, value := range rawjson.Members(text) {
 		switch string(key) {
 		case "came":
@@ -245,7 +276,22 @@ func parseValues(text []byte) (e oda.LogEntry, came bool, err error) {
 			e.Sequence = v.number(value)
 		case "key":
 			e.Key = v.text(value)
+		case "key_sha256":
+			e.KeyDigest = v.digest(value)
+		case "status":
+			said.Text, e.Said = v.text(value), &said
+		case "class":
+			said.Class = v.class(value)
+		case "reason":
+			said.Reason = v.text(value)
+		case "at":
+			said.At = v.instant(value)
+		case "previous":
+			said.Previous = v.text(value)
 		}
+	}
+	if e.Said != nil {
+		said.Ref, said.Version, said.Sequence, said.By, said.On = e.Ref, e.Version, e.Sequence, e.By, e.On
 	}
 	if v.wrong || e.Kind == 0 || e.Sequence < 0 {
 		return e, false, errLine
@@ -288,6 +334,12 @@ func (v *values) instant(raw []byte) oda.Instant {
 	return oda.InstantOf(t)
 }
 
+func (v *values) class(raw []byte) oda.Class {
+	class, ok := oda.ClassNamed(v.text(raw))
+	v.wrong = v.wrong || !ok
+	return class
+}
+
 func (v *values) digest(raw []byte) (digest oda.Digest) {
 	text := v.text(raw)
 	if len(text) != 2*len(digest) {
@@ -298,70 +350,3 @@ func (v *values) digest(raw []byte) (digest oda.Digest) {
 	v.wrong = v.wrong || err != nil
 	return digest
 }
-
-// Manifest is what an export says about itself in its last line.
-type Manifest struct {
-	SBDefinitions   int64 `json:"sbds"` // how many entities of the kind there are
-	SBInstances     int64 `json:"sbis"`
-	ExecutionBlocks int64 `json:"ebs"`
-	Projects        int64 `json:"prjs"`
-	Versions        int64 `json:"versions"`
-	Records         int64 `json:"records"`
-
-	SHA256 string `json:"sha256"` // of the heads of all lines before, each with a line feed
-	CRC32C string `json:"crc32c"` // of all lines before
-}
-
-// count counts an entry.
-func (m *Manifest) count(e *oda.LogEntry) {
-	if !e.Stored() {
-		m.Records++
-		return
-	}
-	m.Versions++
-	m.Records += int64(len(e.Came))
-	if e.Version > 1 {
-		return
-	}
-	switch e.Kind {
-	case oda.SBDefinition:
-		m.SBDefinitions++
-	case oda.SBInstance:
-		m.SBInstances++
-	case oda.ExecutionBlock:
-		m.ExecutionBlocks++
-	case oda.Project:
-		m.Projects++
-	}
-}
-
-// tally counts a line by how it begins: a version has created_by there, and a record
-// its sequence.
-func (m *Manifest) tally(line []byte) {
-	const headBytes = 4096 // more than there can be before these
-	head := line[:min(len(line), headBytes)]
-	stored, recorded := bytes.Index(head, []byte(`,"created_by":`)), bytes.Index(head, []byte(`,"sequence":`))
-	if stored < 0 || recorded >= 0 && recorded < stored {
-		m.Records++
-		return
-	}
-	e := oda.LogEntry{Version: 2}
-	if bytes.Contains(head[:stored], []byte(`,"version":1,`)) {
-		e.Version = 1
-	}
-	name, _, _ := bytes.Cut(bytes.TrimPrefix(head, []byte(`{"kind":"`)), []byte(`"`))
-	e.Kind, _ = oda.KindOf(string(name)) // if it has none, it is not counted
-	m.count(&e)
-}
-
-// add adds other counts.
-func (m *Manifest) add(more *Manifest) {
-	m.SBDefinitions += more.SBDefinitions
-	m.SBInstances += more.SBInstances
-	m.ExecutionBlocks += more.ExecutionBlocks
-	m.Projects += more.Projects
-	m.Versions += more.Versions
-	m.Records += more.Records
-}
-
-const manifestKey = `{"manifest":`

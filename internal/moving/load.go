@@ -69,11 +69,11 @@ func through(ctx context.Context, path string, maxLine int64, consume func(*batc
 }
 
 // load brings an export that is checked into an archive as it was: versions, users, times,
-// records and keys, in the order of its log. It leaves out what the archive has
+// records, statuses and keys, in the order of its log. It leaves out what the archive has
 // already, so it can be interrupted and called again. A version or a record of more than
 // most bytes is set aside.
 func load(ctx context.Context, g *group, into Loader, most int64, report *Report) error {
-	report.Total.Add(g.manifest.Versions + g.manifest.Records)
+	report.Total.Add(g.manifest.Versions + g.manifest.Records + g.manifest.Statuses)
 	path := g.sources[0]
 	l := &loads{ctx: ctx, into: into, source: path, report: report}
 	err := through(ctx, path, maxLine(g.maxDocument), func(b *batch, entries []placed) error {
@@ -190,8 +190,8 @@ func loadAll(ctx context.Context, into Loader, file string, entries []placed, re
 	return ctx.Err()
 }
 
-// read returns how many documents and records were read for it: an export has a line for
-// each.
+// read returns how many documents, records and statuses were read for it: an export has a
+// line for each.
 func (p *placed) read() int64 {
 	if p.origin.File != "" {
 		return 1
@@ -202,6 +202,9 @@ func (p *placed) read() int64 {
 // aside returns the entry as the report shows what was set aside.
 func (p *placed) aside(file string, why error) SetAside {
 	s := SetAside{Origin: p.origin, Ref: p.Ref, Version: p.Version, Sequence: p.Sequence, Reason: why.Error(), Document: p.text}
+	if p.Said != nil {
+		s.Status = p.Said.Text
+	}
 	if s.File == "" {
 		s.Origin = Origin{file, p.line}
 	}

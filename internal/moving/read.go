@@ -272,7 +272,7 @@ func (r *reader) manifest(text []byte) (*Manifest, error) {
 		return nil, r.damaged(0, "the lines do not fit the checksums in its manifest")
 	}
 	if r.count != *m {
-		return nil, r.damaged(0, "its manifest counts other versions, records or entities than there are")
+		return nil, r.damaged(0, "its manifest counts other versions, records, statuses or entities than there are")
 	}
 	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
 		return nil, r.damaged(1, "something follows its manifest")

@@ -193,22 +193,22 @@ func (h *heard) Close() error {
 	return h.ReadCloser.Close()
 }
 
-// read returns an answer as a whole.
-func (r *remote) read(ctx context.Context, path string) ([]byte, error) {
+// read returns an answer as a whole, of at most so many bytes.
+func (r *remote) read(ctx context.Context, path string, most int64) ([]byte, error) {
 	return again(ctx, func() ([]byte, error) {
 		response, err := r.get(ctx, path)
 		if err != nil {
 			return nil, err
 		}
 		defer response.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(response.Body, r.maxDocument+1))
+		text, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
 			return nil, &refusedError{http.StatusOK, fmt.Sprintf("something that was cut off: %v", err), nil}
-		case int64(len(text)) > r.maxDocument:
-			return nil, finalError{&refusedError{http.StatusOK, tooLarge(r.maxDocument).Error(), nil}}
+		case int64(len(text)) > most:
+			return nil, finalError{&refusedError{http.StatusOK, tooLarge(most).Error(), nil}}
 		case !json.Valid(text):
 			return nil, &refusedError{http.StatusOK, "something that is not valid JSON", text}
 		}
@@ -259,6 +259,10 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 	}
 	report.Total.Add(int64(len(ids)))
 	versioned, err := r.isVersioned(ctx, kind, ids)
+	statuses := false
+	if versioned && err == nil {
+		statuses, err = r.hasStatuses(ctx, kind, ids)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.shown(path), err)
 	}
@@ -270,7 +274,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 		}
 		return nil
 	}, func(id string) (*history, error) {
-		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id}, versioned)
+		h, err := r.history(ctx, oda.Ref{Kind: kind, ID: id}, versioned, statuses)
 		if refused, ok := errors.AsType[*refusedError](err); ok && !refused.always() {
 			h.refused = refused
 			return h, nil
@@ -284,7 +288,7 @@ func (r *remote) kind(ctx context.Context, kind oda.Kind, spool *spool, report *
 			report.Read.Add(1)
 			return report.setAside(SetAside{Origin: Origin{File: r.shown(path + "/" + h.ID)}, Ref: h.Ref, Version: int64(len(h.versions)), Reason: h.refused.Error(), Document: h.refused.text})
 		}
-		report.Total.Add(int64(len(h.versions)) - 1)
+		report.Total.Add(int64(len(h.versions)+len(h.said)) - 1)
 		return emit(h)
 	})
 	if err != nil {
@@ -456,10 +460,16 @@ func (l *list) end() error {
 
 // history reads an entity, with all its versions if the archive gives them out. If one of
 // them cannot be read, the history ends there, and nothing of it is imported: later
-// versions would get its number.
-func (r *remote) history(ctx context.Context, ref oda.Ref, versioned bool) (*history, error) {
+// versions would get its number. The statuses are read first, so that they are about
+// versions that are read.
+func (r *remote) history(ctx context.Context, ref oda.Ref, versioned, statuses bool) (h *history, err error) {
 	path := entityPath(ref)
-	h := &history{Ref: ref}
+	h = &history{Ref: ref}
+	if statuses {
+		if h.said, err = r.statuses(ctx, ref); err != nil {
+			return h, err
+		}
+	}
 	if !versioned {
 		f, err := r.document(ctx, ref, path, 0)
 		if err == nil {
@@ -478,7 +488,7 @@ func (r *remote) history(ctx context.Context, ref oda.Ref, versioned bool) (*his
 
 // document reads a version of an entity, or the current one if version is 0.
 func (r *remote) document(ctx context.Context, ref oda.Ref, path string, version int64) (found, error) {
-	text, err := r.read(ctx, path)
+	text, err := r.read(ctx, path, r.maxDocument)
 	if err != nil {
 		return found{}, err
 	}
@@ -495,7 +505,7 @@ func (r *remote) document(ctx context.Context, ref oda.Ref, path string, version
 // versions returns the number of the last version. It is a refusedError if the archive
 // does not give versions out.
 func (r *remote) versions(ctx context.Context, path string) (int64, error) {
-	text, err := r.read(ctx, path+"/versions?limit=1")
+	text, err := r.read(ctx, path+"/versions?limit=1", r.maxDocument)
 	if err != nil {
 		return 0, err
 	}

@@ -30,7 +30,7 @@ func TestAnArchiveThatFallsSilent(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			r := must.Get(newRemote("https://archive.example", 1<<20, silent{answers}, nil))(t)
-			if _, err := r.read(t.Context(), "/sbds"); err == nil || !strings.Contains(err.Error(), "it was silent for 5 minutes") {
+			if _, err := r.read(t.Context(), "/sbds", r.maxDocument); err == nil || !strings.Contains(err.Error(), "it was silent for 5 minutes") {
 				t.Errorf("answers %v: %v", answers, err)
 			}
 		})

@@ -25,12 +25,13 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
-// SetAside is a document or a record that was not imported, or not as it was.
+// SetAside is a document, a record or a status that was not imported, or not as it was.
 type SetAside struct {
 	Origin
 	oda.Ref
 	Version  int64
 	Sequence int64
+	Status   string // that was said
 	Reason   string
 	Changed  bool   // it was imported, but not as it was
 	Document []byte // all of it, if it is not elsewhere; nil if it is
@@ -48,11 +49,12 @@ func (s SetAside) MarshalJSON() ([]byte, error) {
 		ID       string          `json:"id,omitempty"`
 		Version  int64           `json:"version,omitempty"`
 		Sequence int64           `json:"sequence,omitempty"`
+		Status   string          `json:"status,omitempty"`
 		Reason   string          `json:"reason"`
 		Document json.RawMessage `json:"document,omitempty"`
 		Text     string          `json:"text,omitempty"`   // if it is not JSON
 		Bytes    []byte          `json:"base64,omitempty"` // if it is not even UTF-8
-	}{File: s.File, Line: s.Line, ID: s.ID, Version: s.Version, Sequence: s.Sequence, Reason: s.Reason}
+	}{File: s.File, Line: s.Line, ID: s.ID, Version: s.Version, Sequence: s.Sequence, Status: s.Status, Reason: s.Reason}
 	if s.Kind != 0 {
 		fields.Kind = s.Kind.Collection()
 	}
@@ -69,7 +71,7 @@ func (s SetAside) MarshalJSON() ([]byte, error) {
 
 // Report counts what an import has done, and keeps what it has set aside.
 type Report struct {
-	Total    atomic.Int64 // documents and records; 0 if nobody knows
+	Total    atomic.Int64 // documents, records and statuses; 0 if nobody knows
 	Read     atomic.Int64
 	Imported atomic.Int64
 	Present  atomic.Int64 // in the archive already
@@ -119,7 +121,7 @@ func (r *Report) setAside(all ...SetAside) error {
 			r.Aside.Add(1)
 		}
 		if r.unpacked != nil {
-			s.Origin = r.unpacked.origin(s.Ref, s.Version)
+			s.Origin = r.unpacked.origin(&s)
 		}
 		if r.tell(s); r.out == nil || r.failed != nil {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"io"
 	"slices"
 
 	"oda"
@@ -15,6 +16,19 @@ type Source interface {
 	oda.Log
 	oda.Finder
 	Entries(ctx context.Context, until oda.Position, wanted func(oda.Ref) bool, emit func(*oda.LogEntry) error) error
+	SaidSince(ctx context.Context, since oda.Instant, emit func(oda.Ref) error) error
+}
+
+// Exports writes exports of an archive.
+type Exports struct{ From Source }
+
+// Choose decides what an export has, and returns what writes it.
+func (e Exports) Choose(ctx context.Context, scope oda.Scope) (write func(context.Context, io.Writer) error, err error) {
+	until, wanted, err := Choose(ctx, e.From, scope)
+	return func(ctx context.Context, to io.Writer) error {
+		_, err := Export(ctx, e.From, until, wanted, to, func(int64) {})
+		return err
+	}, err
 }
 
 // Choose returns the position up to which an export reads, and which entities it
@@ -76,9 +90,9 @@ func hashOf(ref oda.Ref) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// changedSince returns the entities that were modified at an instant or later. It
-// reads them in pages, which are short.
-func changedSince(ctx context.Context, from oda.Finder, since oda.Instant, only oda.Kind) (refSet, error) {
+// changedSince returns the entities that were modified, or given a status, at an instant or
+// later. It reads the modified ones in pages, which are short.
+func changedSince(ctx context.Context, from Source, since oda.Instant, only oda.Kind) (refSet, error) {
 	var changed refSet
 	for _, kind := range oda.Kinds {
 		if only != 0 && kind != only {
@@ -98,6 +112,10 @@ func changedSince(ctx context.Context, from oda.Finder, since oda.Instant, only 
 			}
 		}
 	}
+	err := from.SaidSince(ctx, since, func(ref oda.Ref) error {
+		changed = append(changed, hashOf(ref))
+		return nil
+	})
 	slices.Sort(changed)
-	return slices.Compact(changed), nil
+	return slices.Compact(changed), err
 }

@@ -30,6 +30,8 @@ type skaTable struct {
 	kind oda.Kind
 	name pgx.Identifier
 	meta []string // the metaColumns that it has
+
+	statuses pgx.Identifier // its table of statuses; nil: there is none
 }
 
 // metaColumns are the columns that say what the metadata of a document does.
@@ -41,6 +43,7 @@ type skaDatabase struct {
 	shown   string // its address without a password
 	tables  []skaTable
 	missing []string // names of tables
+	notes   []string // what else a person should know
 }
 
 // openSKA connects to the database, and finds its tables.
@@ -75,18 +78,13 @@ func (d *skaDatabase) close() { _ = d.conn.Close(context.Background()) }
 // find finds the tables. One that the search path has goes before others.
 func (d *skaDatabase) find(ctx context.Context) error {
 	for _, kind := range oda.Kinds {
-		var schema string
-		var columns []string
-		err := d.conn.QueryRow(ctx, `SELECT n.nspname, (SELECT coalesce(array_agg(a.attname::text), '{}') FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
-			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-			WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1`,
-			skaTables[kind]).Scan(&schema, &columns)
-		if errors.Is(err, pgx.ErrNoRows) {
+		name, columns, err := d.table(ctx, skaTables[kind])
+		if err != nil {
+			return err
+		}
+		if name == nil {
 			d.missing = append(d.missing, skaTables[kind])
 			continue
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read the tables of %s: %w", d.shown, err)
 		}
 		for _, needed := range []string{"id", "info", kind.IDField(), "version"} {
 			if !slices.Contains(columns, needed) {
@@ -94,29 +92,62 @@ func (d *skaDatabase) find(ctx context.Context) error {
 			}
 		}
 		meta := slices.DeleteFunc(slices.Clone(metaColumns), func(column string) bool { return !slices.Contains(columns, column) })
-		d.tables = append(d.tables, skaTable{kind, pgx.Identifier{schema, skaTables[kind]}, meta})
+		statuses, err := d.findStatuses(ctx, kind)
+		if err != nil {
+			return err
+		}
+		d.tables = append(d.tables, skaTable{kind, name, meta, statuses})
 	}
 	if len(d.tables) == 0 {
 		return fmt.Errorf("%s has none of the tables tab_oda_sbd, tab_oda_sbi, tab_oda_eb and tab_oda_prj, so it is not a database of ska-db-oda; if it is an archive of oda, make an export of it with \"oda export\", and import that", d.shown)
 	}
-	return nil
+	return d.noteOtherStatuses(ctx)
+}
+
+// table returns the full name of a table, nil if there is none, and its columns.
+func (d *skaDatabase) table(ctx context.Context, name string) (full pgx.Identifier, columns []string, err error) {
+	var schema string
+	err = d.conn.QueryRow(ctx, `SELECT n.nspname, (SELECT coalesce(array_agg(a.attname::text), '{}') FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1`,
+		name).Scan(&schema, &columns)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("cannot read the tables of %s: %w", d.shown, err)
+	}
+	return pgx.Identifier{schema, name}, columns, nil
 }
 
 // histories calls emit for each entity, as one snapshot shows the database.
 func (d *skaDatabase) histories(ctx context.Context, maxDocument int64, report *Report, emit func(*history) error) error {
-	if len(d.missing) > 0 && report.Note != nil {
-		report.Note(fmt.Sprintf("%s has no table %s, so nothing was read there", d.shown, strings.Join(d.missing, " and no table ")))
+	if len(d.missing) > 0 {
+		d.notes = append(d.notes, fmt.Sprintf("%s has no table %s, so nothing was read there", d.shown, strings.Join(d.missing, " and no table ")))
+	}
+	if report.Note != nil {
+		for _, note := range d.notes {
+			report.Note(note)
+		}
 	}
 	return pgx.BeginTxFunc(ctx, d.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		for _, t := range d.tables {
-			var n int64
-			if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+t.name.Sanitize()).Scan(&n); err != nil {
-				return err
+			for _, name := range []pgx.Identifier{t.name, t.statuses} {
+				var n int64
+				if name == nil {
+					continue
+				}
+				if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+name.Sanitize()).Scan(&n); err != nil {
+					return err
+				}
+				report.Total.Add(n)
 			}
-			report.Total.Add(n)
 		}
 		for _, t := range d.tables {
 			if err := d.read(ctx, tx, t, maxDocument, report, emit); err != nil {
+				return err
+			}
+			if err := d.strayStatuses(ctx, tx, t, report); err != nil {
 				return err
 			}
 		}
@@ -130,25 +161,28 @@ func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, maxDocume
 	for _, column := range t.meta {
 		meta = append(meta, fmt.Sprintf("'%[1]s', t.%[1]s", column))
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT t.id::bigint, t.%[1]s::text, t.version::bigint, octet_length(i.text) > $1::bigint, CASE WHEN octet_length(i.text) <= $1::bigint THEN i.text END, json_build_object(%[3]s)::text
-		FROM %[2]s t, LATERAL (SELECT t.info::text AS text OFFSET 0) i ORDER BY t.%[1]s, t.version, t.id`,
-		t.kind.IDField(), t.name.Sanitize(), strings.Join(meta, ", ")), maxDocument)
+	said, statuses := t.saidOfLast()
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT t.id::bigint, t.%[1]s::text, t.version::bigint, octet_length(i.text) > $1::bigint, CASE WHEN octet_length(i.text) <= $1::bigint THEN i.text END,
+			json_build_object(%[3]s)::text, %[4]s
+		FROM %[2]s t %[5]s, LATERAL (SELECT t.info::text AS text OFFSET 0) i ORDER BY t.%[1]s, t.version, t.id`,
+		t.kind.IDField(), t.name.Sanitize(), strings.Join(meta, ", "), said, statuses), maxDocument)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	var h *history
-	flush := func() error {
-		if h == nil {
-			return nil
-		}
-		full := h
-		h = nil
-		return emit(full)
-	}
+	h := &history{}
 	for rows.Next() {
-		f, whole, err := d.row(rows, t, maxDocument)
+		f, statuses, whole, err := d.row(rows, t, maxDocument)
 		if err != nil {
+			return err
+		}
+		if h.ID != f.ID {
+			if err := handOver(h, report, emit); err != nil {
+				return err
+			}
+			h = &history{Ref: oda.Ref{Kind: t.kind, ID: f.ID}}
+		}
+		if h.said, err = d.readStatuses(t, f.ID, statuses, report); err != nil {
 			return err
 		}
 		if whole != nil {
@@ -158,31 +192,38 @@ func (d *skaDatabase) read(ctx context.Context, tx pgx.Tx, t skaTable, maxDocume
 			}
 			continue
 		}
-		if h != nil && h.ID != f.ID {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		if h == nil {
-			h = &history{Ref: f.Ref}
-		}
 		h.versions = append(h.versions, f)
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	return flush()
+	return handOver(h, report, emit)
 }
 
-// row reads a row. Whole says why it is not a document that can be imported.
-func (d *skaDatabase) row(rows pgx.Rows, t skaTable, maxDocument int64) (f found, whole, err error) {
+// handOver hands an entity over, unless none of its versions can be read.
+func handOver(h *history, report *Report, emit func(*history) error) error {
+	if len(h.versions) > 0 {
+		return emit(h)
+	}
+	for i := range h.said {
+		report.Read.Add(1)
+		if err := report.setAside(h.said[i].aside(notThere(h.said[i].Version))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row reads a row. Whole says why it is not a document that can be imported. The last row
+// of an entity has its statuses.
+func (d *skaDatabase) row(rows pgx.Rows, t skaTable, maxDocument int64) (f found, statuses *string, whole, err error) {
 	var row int64
 	var id, info *string
 	var version *int64
 	var large *bool
 	var columns string
-	if err := rows.Scan(&row, &id, &version, &large, &info, &columns); err != nil {
-		return f, nil, err
+	if err := rows.Scan(&row, &id, &version, &large, &info, &columns, &statuses); err != nil {
+		return f, nil, nil, err
 	}
 	f = found{Origin: Origin{File: d.shown + "/" + t.name[1], Line: row}, Ref: oda.Ref{Kind: t.kind}}
 	if info != nil {
@@ -211,7 +252,7 @@ func (d *skaDatabase) row(rows pgx.Rows, t skaTable, maxDocument int64) (f found
 			f.text = corrected(f.text, f.version)
 		}
 	}
-	return f, whole, nil
+	return f, statuses, whole, nil
 }
 
 // corrected returns a document without what its columns say better: a version that is a

@@ -65,9 +65,21 @@ func (s *storer) storeAll(ctx context.Context, histories func(context.Context, f
 	return err
 }
 
-// store stores the versions of an entity, in order.
+// numbers has the numbers that versions of a source have in the archive.
+type numbers map[int64]int64
+
+// store stores the versions of an entity, in order, and then says its statuses.
 func (s *storer) store(ctx context.Context, h *history) error {
-	defer s.report.Read.Add(int64(len(h.versions)))
+	defer s.report.Read.Add(int64(len(h.versions) + len(h.said)))
+	stored := make(numbers)
+	if err := s.storeVersions(ctx, h, stored); err != nil {
+		return err
+	}
+	return s.say(ctx, h, stored)
+}
+
+// storeVersions stores the versions of an entity, and notes their numbers.
+func (s *storer) storeVersions(ctx context.Context, h *history, numbers numbers) error {
 	good, prints, repeated, err := s.readable(h)
 	if err != nil {
 		return err
@@ -77,7 +89,7 @@ func (s *storer) store(ctx context.Context, h *history) error {
 		return err
 	}
 	s.report.Present.Add(repeated)
-	next, err := s.pass(good, 0, there)
+	next, err := s.pass(good, 0, there, numbers)
 	if err != nil {
 		return err
 	}
@@ -102,31 +114,41 @@ func (s *storer) store(ctx context.Context, h *history) error {
 			if failed != nil {
 				return failed
 			}
-			if n := len(there); n > 0 && there[n-1] >= i {
-				if next, failed = s.pass(good, i, there); failed != nil {
+			if n := len(there); n > 0 && there[n-1].at >= i {
+				if next, failed = s.pass(good, i, there, numbers); failed != nil {
 					return failed
 				}
 				current, i = now, next-1
 				continue
 			}
 		}
-		switch status := client.Status(err); {
-		case err == nil:
-			current, next = stored, i+1
-			s.report.Imported.Add(1)
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case status == http.StatusUnprocessableEntity && current != nil && next == 0:
+		if client.Status(err) == http.StatusUnprocessableEntity && current != nil && next == 0 {
 			return s.aside(good[i:], "the archive has another document under this identifier, which the source does not know; it was left as it is")
-		case status == 0 || client.Temporary(err) || client.Denied(err) && !ofDocument(err):
+		}
+		if err == nil {
+			current, next = stored, i+1
+			numbers[f.version] = stored.Metadata.Version
+		}
+		if err := s.settle(ctx, err, f.aside); err != nil {
 			return err
-		default:
-			if err := s.report.setAside(f.aside(reason(err).Error())); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// settle counts what was imported, or sets it aside if the archive refuses it. An error ends
+// the import.
+func (s *storer) settle(ctx context.Context, err error, aside func(reason string) SetAside) error {
+	switch {
+	case err == nil:
+		s.report.Imported.Add(1)
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case client.Status(err) == 0 || client.Temporary(err) || client.Denied(err) && !ofDocument(err):
+		return err
+	}
+	return s.report.setAside(aside(reason(err).Error()))
 }
 
 // ofDocument reports whether something in the document was refused, such as a telescope for
@@ -162,18 +184,25 @@ func (s *storer) aside(all []found, reason string) error {
 	return s.report.setAside(aside...)
 }
 
+// match is a document that the archive has already.
+type match struct {
+	at      int // its place among the documents
+	version int64
+}
+
 // pass skips the documents from a place on up to the last one that the archive has, and
 // returns the next place. Those in between cannot be stored any more.
-func (s *storer) pass(good []found, from int, there []int) (next int, err error) {
-	for _, at := range there {
-		if at < from {
+func (s *storer) pass(good []found, from int, there []match, numbers numbers) (next int, err error) {
+	for _, m := range there {
+		if m.at < from {
 			continue
 		}
-		if err := s.aside(good[from:at], "the archive has a later one already, and this cannot be stored before it"); err != nil {
+		numbers[good[m.at].version] = m.version
+		if err := s.aside(good[from:m.at], "the archive has a later one already, and this cannot be stored before it"); err != nil {
 			return from, err
 		}
 		s.report.Present.Add(1)
-		from = at + 1
+		from = m.at + 1
 	}
 	return from, nil
 }
@@ -181,7 +210,7 @@ func (s *storer) pass(good []found, from int, there []int) (next int, err error)
 // present finds out which of the documents the archive has already, as versions in the same
 // order. It returns the current version, nil if the entity is new. If the archive has
 // another version after these, none counts, so that it is not overwritten.
-func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint) (current *client.Document, there []int, err error) {
+func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint) (current *client.Document, there []match, err error) {
 	current, err = s.into.Get(ctx, ref.Kind, ref.ID)
 	if oda.CodeOf(err) == oda.NotFound {
 		return nil, nil, nil
@@ -203,7 +232,7 @@ func (s *storer) present(ctx context.Context, ref oda.Ref, prints []fingerprint)
 		}
 		ahead := slices.Index(prints[next:], print)
 		if isLast = ahead >= 0; isLast {
-			there = append(there, next+ahead)
+			there = append(there, match{next + ahead, version})
 			next += ahead + 1
 		}
 	}

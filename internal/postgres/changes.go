@@ -124,6 +124,9 @@ func (s *Store) readRounds(ctx context.Context, r *changesReading, end oda.Posit
 		var part []run
 		part, runs = take(runs, size)
 		all, err := s.written(ctx, part)
+		if err == nil {
+			err = s.addSaid(ctx, all)
+		}
 		if err != nil {
 			return err
 		}
@@ -203,8 +206,9 @@ func take(runs []run, size int64) (part, rest []run) {
 type change struct {
 	oda.Change
 	number  int64
-	width   oda.Position // how many positions it takes
-	records engine.Run   // that were recorded, or that came with the version
+	width   oda.Position      // how many positions it takes
+	records engine.Run        // that were recorded, or that came with the version; empty for a status
+	status  *engine.StatusRow // that was said
 }
 
 // within returns the changes whose numbers are in the run. All changes are in the
@@ -258,8 +262,13 @@ func sealOfChange(number, width int64, names []string, places []int64) engine.Se
 	return engine.SealOf(b)
 }
 
-// placesEach is how many places of a row of the table changes a change takes.
-const placesEach = 5
+const (
+	// placesEach is how many places of a row of the table changes a change takes.
+	placesEach = 5
+
+	// kindsSaid is what is added there to the kind of an entity whose status was said.
+	kindsSaid = 16
+)
 
 // appendWritten appends the changes in a row of the table changes.
 func appendWritten(all []change, number int64, names []string, places []int64) ([]change, error) {
@@ -271,9 +280,12 @@ func appendWritten(all []change, number int64, names []string, places []int64) (
 		c.Ref, c.By = oda.Ref{Kind: oda.Kind(places[0]), ID: names[0]}, names[1]
 		c.Version, c.On = places[1], oda.Instant(places[4])
 		c.width = oda.Position(c.records.Last - c.records.First + 1)
-		if c.Kind == 0 {
+		switch {
+		case c.Kind == 0:
 			c.Kind, c.FirstSequence, c.LastSequence = oda.ExecutionBlock, c.records.First, c.records.Last
-		} else {
+		case c.Kind > kindsSaid:
+			c.Kind, c.Said, c.records = c.Kind-kindsSaid, &oda.Said{Sequence: c.records.Last}, engine.Run{First: 1}
+		default:
 			c.width++ // for the version itself, which comes after its records
 		}
 		all = append(all, c)

@@ -26,7 +26,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 		err = s.storeOne(ctx, stores[0], deadline)
 	} else {
 		try := func(patience time.Duration) error {
-			return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return tryWrites(ctx, s, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
 				return transact(ctx, conn, func(tx pgx.Tx) error { return createWithKey(ctx, tx, stores[0], *key, patience) })
 			})
 		}

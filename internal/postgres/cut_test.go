@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,6 +41,8 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 		{"before the answer", fault.CutAnswer, statement, true},
 		{"by the server after the answer", fault.CutByServer, statement, true},
 	}
+	withItsCommit := slices.Clone(inStatement) // the commit is part of the request
+	withItsCommit[2].stored = true
 	inCommit := []moment{
 		{"inside the statement", fault.CutInside, statement, false},
 		{"before the commit", fault.CutBefore, commit, false},
@@ -57,6 +60,13 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 		{"a record with a key", inStatement, func(t *testing.T, s oda.Engine) (string, error) {
 			r, err := one(t.Context(), s, adding("b", "marked", "key"))
 			return string(r.Metadata.AppendJSON(nil)), err
+		}, ""},
+		{"a status with a key", withItsCommit, func(t *testing.T, s oda.Engine) (string, error) {
+			said, err := s.Say(t.Context(), oda.NewStatus{Ref: block("b"), Text: "marked", By: "anna", Now: now(), Key: key})
+			if err != nil {
+				return "", err
+			}
+			return string(said.AppendJSON(nil)), nil
 		}, ""},
 		{"a first store", inStatement, func(t *testing.T, s oda.Engine) (string, error) {
 			_, err := s.Put(t.Context(), []oda.Put{write(t, sbd("new"), `{"a":"marked"}`)})
@@ -104,7 +114,7 @@ func TestConnectionsCutInTheMiddleOfAWrite(t *testing.T) {
 				if moment.stored {
 					uncertain(t, err)
 				}
-				const count = `SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM versions WHERE text LIKE '%marked%')`
+				const count = `SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM statuses) + (SELECT count(*) FROM versions WHERE text LIKE '%marked%')`
 				stored := func() int {
 					return query[int](t, conn, strings.ReplaceAll(count, "text LIKE", "convert_from(text, 'UTF8') LIKE"))
 				}

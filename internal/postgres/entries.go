@@ -85,6 +85,9 @@ func (s *Store) Entries(ctx context.Context, until oda.Position, wanted func(oda
 
 // entries reads what is stored for changes.
 func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.LogEntry) error) error {
+	if err := s.addSaid(ctx, changes); err != nil {
+		return s.storageError(ctx, err)
+	}
 	var versions []*change
 	for i := range changes {
 		if changes[i].Stored() {
@@ -122,6 +125,13 @@ func (s *Store) entries(ctx context.Context, changes []change, emit func(*oda.Lo
 				}
 			}
 			if err := emit(&e.LogEntry); err != nil {
+				return err
+			}
+			continue
+		}
+		if c.status != nil {
+			e := oda.EntryOf(&c.status.Status, c.status.Key)
+			if err := emit(&e); err != nil {
 				return err
 			}
 			continue

@@ -135,12 +135,16 @@ func examineSettings(ctx context.Context, pool *pgxpool.Pool, place string, repo
 	return nil
 }
 
+// loggedTimes selects the latest time in each row of the log. OFFSET has each row unpacked
+// once, and not for each of its times.
+const loggedTimes = `SELECT number, max(p[5 * i]) FROM (SELECT number, ARRAY(SELECT unnest(places)) AS p FROM changes OFFSET 0) c
+	CROSS JOIN LATERAL generate_series(1, cardinality(p) / 5) AS i GROUP BY number ORDER BY number`
+
 // examineTimes looks for a clock that went back. Numbers are given in the order of the
 // writes.
 func examineTimes(ctx context.Context, pool *pgxpool.Pool, report *doctor.Report) error {
 	return inSnapshot(ctx, pool, "", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT number, max(p[5 * i]) FROM (SELECT number, ARRAY(SELECT unnest(places)) AS p FROM changes) c
-			CROSS JOIN LATERAL generate_series(1, cardinality(p) / 5) AS i GROUP BY number ORDER BY number`)
+		rows, err := tx.Query(ctx, loggedTimes)
 		if err != nil {
 			return err
 		}

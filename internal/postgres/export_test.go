@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"time"
@@ -74,6 +75,20 @@ func (s *Store) UpdateTogether(ctx context.Context, puts []oda.Put) ([]*oda.Enti
 	return entities, nil
 }
 
+// SayTogether says statuses in one transaction. It returns why it refuses each, nil if it
+// does not.
+func (s *Store) SayTogether(ctx context.Context, says []oda.NewStatus) []error {
+	all, errs := make([]*saying, len(says)), make([]error, len(says))
+	for i := range says {
+		all[i] = &saying{NewStatus: says[i]}
+	}
+	err := s.sayTogether(ctx, all, putPatience)
+	for i, one := range all {
+		errs[i] = errors.Join(err, one.answer)
+	}
+	return errs
+}
+
 // LeaveWhenAnswered writes for a caller who goes away when the answer has just been read.
 func (s *Store) LeaveWhenAnswered(ctx context.Context) error {
 	return s.write(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
@@ -114,7 +129,7 @@ func (s *Store) UpdatesWaiting() int { return s.updates.count() }
 // CreationsWaiting returns the number of creations that wait for others.
 func (s *Store) CreationsWaiting() int { return s.creations.count() }
 
-func (t *together) count() int {
+func (t *together[T]) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting)
@@ -147,6 +162,9 @@ func Questions() (queries []string) {
 	}
 	return queries
 }
+
+// Unpacking has the statements that unpack all rows of the log.
+func Unpacking() []string { return []string{loggedChanges, loggedStatuses, loggedTimes} }
 
 // MadeBySchema names the indexes that Verify asks for.
 var MadeBySchema = madeBySchema

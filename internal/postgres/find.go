@@ -15,10 +15,10 @@ const (
 	headColumns = `h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on`
 
 	// foundColumns lists the columns that readFound reads after the place.
-	foundColumns = headColumns + `, c.summary`
+	foundColumns = headColumns + `, c.summary, ` + standingColumns
 
 	selectFound = `SELECT p.nth - 1, ` + foundColumns + ` FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS p (kind, identifier, nth)
-		JOIN heads h ON h.kind = p.kind AND h.identifier = p.identifier JOIN catalogue c ON c.kind = p.kind AND c.identifier = p.identifier`
+		JOIN heads h ON h.kind = p.kind AND h.identifier = p.identifier JOIN catalogue c ON c.kind = p.kind AND c.identifier = p.identifier` + joinStanding
 
 	// selectTerms reads the first entities that have terms ($1), and their places in an
 	// order. selectTermsHeads is for the orders that need the heads.
@@ -38,9 +38,8 @@ func readFound(rows pgx.Rows, each func(place int, found oda.Found)) error {
 	var packed []byte
 	var f oda.Found
 	m := &f.Metadata
-	_, err := pgx.ForEachRow(rows, []any{
-		&place, &kind, &f.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &packed,
-	}, func() (err error) {
+	row := []any{&place, &kind, &f.ID, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &packed}
+	_, err := pgx.ForEachRow(rows, append(row, standingIn(&f.Standing)...), func() (err error) {
 		f.Kind = oda.Kind(kind)
 		f.Damage = nil
 		if f.Summary, err = oda.UnpackSummary(packed); err != nil {

@@ -43,6 +43,11 @@ var probes = []string{
 	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text, digest, seal)
 		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1, '', '')`,
 	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (0, '', 0, 0, '', 0, $1, '', '')",
+	`INSERT INTO statuses (kind, identifier, sequence, version, status, class, at, current, said_by, said_on, digest)
+		VALUES (0, '', 0, 0, '', 0, 0, false, '', 0, '')`,
+	"INSERT INTO standings (kind, identifier, created_on, status, folded, class, sequence, at, last) VALUES (0, '', 0, '', '', 0, 0, 0, 0)",
+	"UPDATE standings SET last = 1 WHERE kind = 0",
+	"DELETE FROM standings WHERE kind = 0",
 	"UPDATE counts SET n = n WHERE kind = 1 AND shard = 0",
 	"INSERT INTO changes (number, width, names, places, seal) VALUES (-nextval('numbers'), 0, '{}', '{}', '')",
 	"INSERT INTO rounds (after, last, seen, runs, seal) VALUES (-1, -1, 0, '{}', '')",

@@ -51,7 +51,7 @@ func load(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) ([]error, erro
 	if _, err := tx.Exec(ctx, setPatience, milliseconds(loadPatience)); err != nil {
 		return nil, err
 	}
-	l := loading{heads: make(map[oda.Ref]*loadedHead), days: make(map[dayKey]int64), keys: make(map[oda.Ref]map[string]bool)}
+	l := loading{heads: make(map[oda.Ref]*loadedHead), days: make(map[dayKey]int64), keys: make(usedKeys)}
 	if err := l.readHeads(ctx, tx, entries); err != nil {
 		return nil, err
 	}
@@ -59,6 +59,9 @@ func load(ctx context.Context, tx pgx.Tx, entries []oda.LogEntry) ([]error, erro
 		return nil, err
 	}
 	if err := l.readKeys(ctx, tx, entries); err != nil {
+		return nil, err
+	}
+	if err := l.readStatuses(ctx, tx, entries); err != nil {
 		return nil, err
 	}
 	answers := make([]error, len(entries))
@@ -73,6 +76,8 @@ type loadedHead struct {
 	oda.LogState
 	isNew   bool
 	changed bool
+	now     oda.Standing        // what its status is
+	moved   bool                // now has changed
 	hash    int64               // of the summary
 	entry   *oda.CatalogueEntry // of the last version that was added; nil: none
 }
@@ -98,7 +103,7 @@ type dayKey struct {
 	part int64
 }
 
-// knownKey names a version or a record that is stored already.
+// knownKey names a version, a record or a status that is stored already.
 type knownKey struct {
 	oda.Ref
 	version, sequence int64 // one of them is 0
@@ -115,12 +120,16 @@ type known struct {
 type loading struct {
 	heads map[oda.Ref]*loadedHead
 	known map[knownKey]known
-	used  map[knownKey]bool           // keys of creation that exist; the identifier is the key
-	keys  map[oda.Ref]map[string]bool // keys of records that exist
+	said  map[knownKey]*oda.Status
+	used  map[knownKey]bool // keys of creation that exist; the identifier is the key
+	keys  usedKeys          // of records that exist
 	days  map[dayKey]int64
 	order []oda.Ref // of new heads
 
+	saidKeys usedKeys // of statuses that exist
+
 	versions, records, creationKeys [][]any
+	statuses                        [][]any
 	log                             []logRow
 }
 
@@ -154,6 +163,7 @@ func (l *loading) readHeads(ctx context.Context, tx pgx.Tx, entries []oda.LogEnt
 		})
 		return err
 	})
+	l.queueStandings(&batch, kinds, ids)
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
@@ -179,7 +189,7 @@ func (l *loading) readKnown(ctx context.Context, tx pgx.Tx, entries []oda.LogEnt
 		var listed []bool
 		for i := range entries {
 			e := &entries[i]
-			if e.Stored() == table.stored && e.Known(l.heads[e.Ref].state()) {
+			if e.Stored() == table.stored && e.Said == nil && e.Known(l.heads[e.Ref].state()) {
 				number := e.Version
 				if !e.Stored() {
 					number = e.Sequence
@@ -219,7 +229,7 @@ func (l *loading) readKeys(ctx context.Context, tx pgx.Tx, entries []oda.LogEntr
 		switch e := &entries[i]; {
 		case e.CreateKey != nil:
 			kinds, keys = append(kinds, int16(e.Kind)), append(keys, e.CreateKey.Value)
-		case e.Key != "" && !e.Known(l.heads[e.Ref].state()):
+		case e.Key != "" && e.Said == nil && !e.Known(l.heads[e.Ref].state()):
 			blocks, recordKeys = append(blocks, e.ID), append(recordKeys, e.Key)
 		}
 	}
@@ -247,25 +257,18 @@ func (l *loading) readKeys(ctx context.Context, tx pgx.Tx, entries []oda.LogEntr
 	}
 	var id, key string
 	_, err = pgx.ForEachRow(rows, []any{&id, &key}, func() error {
-		l.usedKey(oda.Ref{Kind: oda.ExecutionBlock, ID: id}, key)
+		l.keys.note(oda.Ref{Kind: oda.ExecutionBlock, ID: id}, key)
 		return nil
 	})
 	return err
 }
 
-// usedKey notes the key of a record. It reports whether it was known.
-func (l *loading) usedKey(ref oda.Ref, key string) bool {
-	if l.keys[ref] == nil {
-		l.keys[ref] = make(map[string]bool)
-	}
-	was := l.keys[ref][key]
-	l.keys[ref][key] = true
-	return was
-}
-
 // add adds an entry to what is going to be written, and returns the answer to it.
 func (l *loading) add(e *oda.LogEntry) error {
 	h := l.heads[e.Ref]
+	if e.Said != nil {
+		return l.addStatus(e, h)
+	}
 	key := knownKey{Ref: e.Ref, sequence: e.Sequence}
 	if e.Stored() {
 		key.version = e.Version
@@ -289,7 +292,7 @@ func (l *loading) add(e *oda.LogEntry) error {
 		return err
 	}
 	if !e.Stored() {
-		if e.Key != "" && l.usedKey(e.Ref, e.Key) {
+		if e.Key != "" && l.keys.note(e.Ref, e.Key) {
 			return engine.ErrKeyTwice
 		}
 		l.record(e, e.Sequence, e.Key, e.Body)
@@ -315,6 +318,7 @@ func (l *loading) add(e *oda.LogEntry) error {
 		l.stored(e)
 		h.entry, h.Metadata.CreatedBy, h.Metadata.CreatedOn = e.Entry, e.CreatedBy, e.CreatedOn
 		h.LastSequence = e.After
+		h.standAs(e.Entry.Status)
 	}
 	one := known{by: e.By, on: e.On, digest: e.Body.Digest}
 	if e.List != nil {
@@ -390,6 +394,12 @@ func (r *logRow) add(e *oda.LogEntry, what, first, last int64) {
 	r.places = append(r.places, what, e.Version, first, last, int64(e.On))
 }
 
+// said adds the change that a status is.
+func (r *logRow) said(e *oda.Status) {
+	r.names = append(r.names, e.ID, e.By)
+	r.places = append(r.places, kindsSaid+int64(e.Kind), e.Version, e.Sequence, e.Sequence, int64(e.On))
+}
+
 // write writes everything. The heads come first: a number is taken only by a
 // transaction that has changed a head.
 func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
@@ -401,6 +411,7 @@ func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	l.writeChanged(&batch)
+	l.writeStandings(&batch)
 	for _, row := range l.log {
 		batch.Queue(newChanges+"SELECT "+nextNumber+" AS number, $1::bigint AS width, $2::text[] AS names, $3::bigint[] AS places) c", row.width, row.names, row.places)
 	}
@@ -415,6 +426,7 @@ func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
 		{"versions", []string{"kind", "identifier", "version", "stored_by", "stored_on", "sequence_before", "sequence_after", "runs", "slots", "text", "digest", "seal"}, l.versions},
 		{"records", []string{"kind", "identifier", "sequence", "version", "recorded_by", "recorded_on", "key", "digest", "text", "seal"}, l.records},
 		{"creation_keys", []string{"kind", "key", "identifier", "digest", "seal"}, l.creationKeys},
+		{"statuses", statusNames, l.statuses},
 	} {
 		if len(table.rows) == 0 {
 			continue

@@ -53,7 +53,8 @@ type Store struct {
 	outdated atomic.Pointer[oda.Error]   // why this process may not write any more; nil if it may
 	lagging  atomic.Pointer[sequenceLag] // of the sequence of numbers; nil if it does not lag
 
-	updates, creations *together
+	updates, creations *together[*store]
+	statuses           *together[*saying]
 
 	turns    turns
 	held     chan struct{}    // places for stores that wait for a held head
@@ -155,7 +156,8 @@ func open(ctx context.Context, config *pgxpool.Config, steps int, log *slog.Logg
 		listings: engine.NewListings(max(1, int(config.MaxConns)/listingShare)),
 		held:     make(chan struct{}, max(1, int(config.MaxConns)/heldShare)),
 	}
-	s.updates, s.creations = &together{Store: s, run: s.updateTogether}, &together{Store: s, run: s.createTogether}
+	s.updates, s.creations = &together[*store]{Store: s, run: s.updateTogether}, &together[*store]{Store: s, run: s.createTogether}
+	s.statuses = &together[*saying]{Store: s, run: s.sayTogether}
 	s.health = engine.NewHealth(log, s.tryWrite)
 	if err := s.lookAtNumbers(ctx); err != nil {
 		pool.Close()

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"oda"
+	"oda/internal/engine"
 	"oda/internal/postgres"
 	"oda/internal/test/env"
 	"oda/internal/test/must"
@@ -92,7 +93,7 @@ func hotOperations() []hot {
 				put.KeepRecords, put.Compare = true, oda.KeptFields
 				_, err = s.Put(ctx, []oda.Put{put})
 				return err
-			}, 52,
+			}, 60,
 		},
 		{
 			"An old version", "Reading one of 2,000 versions by its number.",
@@ -200,6 +201,55 @@ func hotOperations() []hot {
 				}
 				return nil
 			}, 32,
+		},
+		{
+			"Say", "A status, with a key: the head is locked, and then the status is added. Few entities have another one.",
+			func(t *testing.T, s *postgres.Store, try int) error {
+				for i, ref := range []oda.Ref{block("id-7000"), block("id-7001"), sbd("id-2000")} {
+					key := &oda.Key{Value: fmt.Sprint("said-", try, "-", i)}
+					if _, err := s.Say(ctx, oda.NewStatus{Ref: ref, Text: "Observed", Key: key, By: "anna", Now: now()}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, 48,
+		},
+		{
+			"Say 32", "The same for 32 entities that had to wait, in one statement.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				var says []oda.NewStatus
+				for i := range 32 {
+					says = append(says, oda.NewStatus{Ref: sbd(fmt.Sprint("id-", 9000+i*10)), Text: "Observed", By: "anna", Now: now()})
+				}
+				return errors.Join(s.SayTogether(ctx, says)...)
+			}, 32 * 24,
+		},
+		{
+			"Say again", "A status with a key that is known, of 2,000 statuses: nothing is added, and the status is found.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.Say(ctx, oda.NewStatus{Ref: block("id-7000"), Text: "Observed", Key: &oda.Key{Value: "seed-1000", Digest: sha256.Sum256(nil)}, Now: now()})
+				if oda.CodeOf(err) != oda.KeyReused { // with another body
+					return fmt.Errorf("the key is not known: %w", err)
+				}
+				return nil
+			}, 48,
+		},
+		{
+			"Status", "The current status, of 2,000, and that of an entity that has none.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.Status(ctx, block("id-7000"))
+				if err == nil {
+					_, err = s.Status(ctx, block("id-7001"))
+				}
+				return err
+			}, 24,
+		},
+		{
+			"A page of statuses", "100 statuses, of 2,000.",
+			func(t *testing.T, s *postgres.Store, _ int) error {
+				_, err := s.StatusesBefore(ctx, block("id-7000"), 1900, 100)
+				return err
+			}, 24,
 		},
 		{
 			following, "A version is stored, numbered, and read from the log of changes.",
@@ -341,6 +391,9 @@ const (
 	INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, id, s, 1, 'user-1', 6010000 + s, rpad('seed-' || s || '-', 40, 'x'), sha256('{"request":"x"}'), '{"request":"x"}', '' FROM unnest(ARRAY['id-6000', 'id-6010']) id, generate_series(9, 10000) s;
 	UPDATE heads SET last_sequence = 10000, last_modified_on = 6020000, listed_on = 6020000 WHERE kind = 3 AND identifier IN ('id-6000', 'id-6010');
+	INSERT INTO standings SELECT kind, identifier, created_on, 'Draft', 'draft', 1, 0, 0, 0 FROM creations WHERE created_on %% 50000 = 0;
+	INSERT INTO standings SELECT kind, identifier, created_on, 'Observed', 'observed', 3, 0, 0, 0 FROM creations WHERE created_on %% 100000 = 1000 AND identifier <> 'id-7000';
+	INSERT INTO standings VALUES (3, 'id-7000', 7000000, 'Observed', 'observed', 3, 2000, 2000, 2000) ON CONFLICT (kind, identifier) DO UPDATE SET sequence = 2000, at = 2000, last = 2000;
 	INSERT INTO creation_keys SELECT 3, 'created-' || n, 'id-' || n, sha256(''), '' FROM generate_series(1, %[1]d) n;`
 )
 
@@ -350,9 +403,21 @@ func grow(t *testing.T, dsn string, recorded int) {
 	t.Helper()
 	conn := connect(t, dsn)
 	seeded := summary.OfDocument(suite.Document(t, oda.SBDefinition, `{}`))
-	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "creation_keys"} {
+	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "creation_keys", "statuses", "standings"} {
 		do(t, conn, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)")
 	}
+	var sequences []int64
+	var digests [][]byte
+	for n := range int64(2000) {
+		row := engine.StatusRow{Place: []byte("3\nid-7000"), Status: oda.Status{
+			Ref: block("id-7000"), Sequence: n + 1, Text: "Observed", Class: oda.ClassDone, At: oda.Instant(n + 1), Version: 1, By: "anna", On: oda.Instant(n + 1), Current: true,
+		}, Key: &oda.Key{Value: fmt.Sprint("seed-", n+1)}}
+		digest := row.Digest()
+		sequences, digests = append(sequences, n+1), append(digests, digest[:])
+	}
+	_, err := conn.Exec(t.Context(), `INSERT INTO statuses SELECT 3, 'id-7000', s, 1, 'Observed', 3, NULL, s, NULL, true, 'anna', s, 'seed-' || s, $3, digest
+		FROM unnest($1::bigint[], $2::bytea[]) AS u (s, digest)`, sequences, digests, make([]byte, sha256.Size))
+	must.Do(t, err)
 	do(t, conn, "SET synchronous_commit = off", fmt.Sprintf(seed, seedSize, seeded.Hash(), (&oda.Summary{Telescope: "ska_mid"}).Pack(), recorded))
 }
 
@@ -416,7 +481,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	dsn := env.Postgres(t)
 	open(t, dsn)
 	grow(t, dsn, 1)
-	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "call_days", "creation_keys", "counts", "changes", "rounds"} {
+	for _, table := range []string{"heads", "creations", "catalogue", "versions", "records", "call_days", "creation_keys", "statuses", "standings", "counts", "changes", "rounds"} {
 		vacuum(t, dsn, table)
 	}
 	var plans plans
@@ -440,7 +505,7 @@ func TestHotStatementsUseTheirIndexesAfterTheTablesHaveGrown(t *testing.T) {
 	}
 	mustRecord(t, s, "id-1000", "x")
 	runHot(t, s, &plans, 0, false)
-	do(t, connect(t, dsn), "TRUNCATE heads, creations, catalogue, versions, records, call_days, creation_keys, changes, rounds")
+	do(t, connect(t, dsn), "TRUNCATE heads, creations, catalogue, versions, records, call_days, creation_keys, statuses, standings, changes, rounds")
 	runHot(t, s, &plans, 1, false) // and again in tables that have never been full
 	grow(t, dsn, 50)               // so few that each filter seems to leave one row
 	demandIndexes(t, runHot(t, s, &plans, 2, true), 3)

@@ -117,7 +117,7 @@ func (s *Store) carryOut(ctx context.Context, stores []*store, single bool) erro
 		return s.storeOne(ctx, stores[0], deadline)
 	}
 	try := func(patience time.Duration) error {
-		return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return tryWrites(ctx, s, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
 			return transact(ctx, conn, func(tx pgx.Tx) error {
 				if err := putAll(ctx, tx, stores, patience); err != nil {
 					return err
@@ -175,27 +175,32 @@ const (
 	writeTimeMost = 60 * time.Second
 )
 
-// writeTime returns how long a transaction with these stores may take.
-func writeTime(stores []*store) time.Duration {
+// writeTime returns how long a transaction with these writes may take.
+func writeTime[T sharer[T]](writes []T) time.Duration {
 	limit := answerTime
-	for _, st := range stores {
-		size := len(st.put.Body.Text)
-		for _, text := range st.put.Records {
-			size += len(text)
-		}
-		limit += timePerEntity + time.Duration(len(st.put.Records))*timePerRecord + time.Duration(size)*timePerByte
+	for _, one := range writes {
+		limit += one.time()
 	}
 	return min(limit, writeTimeMost)
 }
 
-// store runs work on a connection, with the time that these stores may take.
-func (s *Store) store(ctx context.Context, stores []*store, work func(context.Context, *pgxpool.Conn) error) error {
-	limit := writeTime(stores)
+// time returns how much more a transaction may take with the store.
+func (st *store) time() time.Duration {
+	size := st.size()
+	for _, text := range st.put.Records {
+		size += len(text)
+	}
+	return timePerEntity + time.Duration(len(st.put.Records))*timePerRecord + time.Duration(size)*timePerByte
+}
+
+// tryWrites runs work on a connection, with the time that these writes may take.
+func tryWrites[T sharer[T]](ctx context.Context, s *Store, writes []T, work func(context.Context, *pgxpool.Conn) error) error {
+	limit := writeTime(writes)
 	began := time.Now()
 	err := s.again(ctx, func(ctx context.Context) error { return s.writeWithin(ctx, limit, work) })
 	accepted := 0
-	for _, st := range stores {
-		if st.answer == nil {
+	for _, one := range writes {
+		if one.refusal() == nil {
 			accepted++
 		}
 	}

@@ -23,6 +23,13 @@ import (
 //	$23 telescope, or null             $24 hash of the summary            $25 summary       $26 its terms
 //	$27 digest of the text             $28 digests of the new records
 //	$29 to $31 days of the new records, as spans: the places of the first and the last one, and the day, or null for that of the store
+//	$32 status of the document, or null                  $33 the same, folded                      $34 its class
+//
+// A statement sees what was committed when it began, but the head as it is after the wait
+// for its lock. What follows from the version that it replaces, such as that its status no
+// longer counts, needs the rows of that version. So the head matches only if the statement
+// sees that version. If not, it writes nothing and is sent again. The status of a document
+// counts as long as nobody has said one.
 const (
 	storeAny = storeHead + headReturns + ")" + storeRest + `$16::bigint[] AS runs FROM head) h)
 	SELECT head.*, NULL::bigint[] FROM head`
@@ -41,7 +48,8 @@ const (
 			AND ($12::bigint IS NULL OR h.last_sequence = $12)
 			AND ($13::text[] IS NULL OR h.version || '-' || h.last_modified_on = ANY ($13))
 			AND ($14::text[] IS NULL OR h.version || '-' || h.last_modified_on <> ALL ($14))
-			AND ($22::text[] IS NULL OR h.telescope IS NULL AND h.kind = 4 OR h.telescope = ANY ($22))`
+			AND ($22::text[] IS NULL OR h.telescope IS NULL AND h.kind = 4 OR h.telescope = ANY ($22))
+			AND EXISTS (SELECT FROM heads s WHERE s.kind = h.kind AND s.identifier = h.identifier AND s.version = h.version)`
 	headReturns = ` RETURNING h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence`
 
 	// The rest of a store follows from the head, and happens only with it.
@@ -54,6 +62,9 @@ const (
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.summary <> $25),
 	moved AS (UPDATE creations c SET telescope = $23 FROM head
 		WHERE head.version > 1 AND c.kind = $1 AND c.identifier = $2 AND c.telescope IS DISTINCT FROM $23),
+	stood AS (` + newStanding + `SELECT $1, $2, created_on, $32, $33, $34::smallint, 0, 0, 0 FROM head WHERE $32::text IS NOT NULL` +
+		standAs + ` WHERE s.last = 0 AND s.status <> excluded.status),
+	fell AS (DELETE FROM standings s USING head WHERE head.version > 1 AND $32 IS NULL AND s.kind = $1 AND s.identifier = $2 AND s.last = 0),
 	counted AS (UPDATE counts SET n = n + 1 WHERE kind = $1 AND shard = $19 AND EXISTS (SELECT FROM head WHERE version = 1)),
 	noted AS (INSERT INTO call_days (kind, identifier, day, part, first)
 		SELECT $1, $2, coalesce(d.day, (head.last_modified_on` + dayOf + `), part,
@@ -75,9 +86,7 @@ const (
 		FROM (SELECT head.*, `
 
 	// storeKeeping is storeAny for a put that keeps the records. It reads the body of the
-	// previous version. The statement sees the bodies that were committed when it began,
-	// but the head as it is after the wait for its lock. So the head matches only if the
-	// statement sees its body. If not, it writes nothing and is sent again. Records that
+	// previous version, so the head matches only if the statement sees that. Records that
 	// came later belong to the previous version, as Version.Current in internal/engine
 	// says.
 	storeKeeping = storeHead + ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version
@@ -219,7 +228,7 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		}}
 	}
 	e := p.Extract.Entry(p.Ref)
-	if create && !update && len(p.Records) == 0 {
+	if create && !update && len(p.Records) == 0 && e.Status == "" {
 		first := engine.VersionRow{
 			Place: versionPlace(int16(p.Kind), p.ID), Version: 1, By: p.Creator, On: p.At, Slots: p.Body.Slots, Digest: p.Body.Digest,
 		}
@@ -240,6 +249,7 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		p.Compare&oda.FieldLastModifiedOn != 0, shared.lastSequence, match, noneMatch,
 		texts, runs, slots, p.Body.Text, shard, update, create, telescopes,
 		textOrNull(e.Telescope), e.Hash, e.Summary, e.Terms, p.Body.Digest[:], digests, days.first, days.last, days.day,
+		textOrNull(e.Status), oda.FoldStatus(e.Status), int16(oda.ClassOf(e.Status)),
 	}}
 	if p.KeepRecords {
 		st.sql = storeKeeping

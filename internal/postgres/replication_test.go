@@ -37,6 +37,12 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 		_, err := s.Create(ctx, write(t, sbd("created"), `{}`), &oda.Key{Value: "key"})
 		return err
 	}
+	say := func(ctx context.Context) error {
+		said := saying(sbd("stored"), "Observed")
+		said.Key = &oda.Key{Value: "key"}
+		_, err := s.Say(ctx, said)
+		return err
+	}
 	for name, write := range map[string]func(context.Context) error{
 		"store":  func(ctx context.Context) error { return put(ctx, write(t, sbd("one"), `{}`)) },
 		"update": func(ctx context.Context) error { return put(ctx, next(t, sbd("stored"), e.Metadata)) },
@@ -51,7 +57,8 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			_, err := one(ctx, s, adding("stored", "two", "key"))
 			return err
 		},
-		"create with a key": create,
+		"create with a key":   create,
+		"a status with a key": say,
 	} {
 		t.Run(name, func(t *testing.T) {
 			answered := make(chan error, 1)
@@ -68,7 +75,8 @@ func TestAWriteThatNoStandbyConfirmedIsNotAcknowledged(t *testing.T) {
 			_, err := one(ctx, s, adding("stored", "two", "key"))
 			return err
 		}},
-		"create with a key again": {"creation_keys", create},
+		"create with a key again":   {"creation_keys", create},
+		"a status with a key again": {"statuses", say},
 		"ask what a key created": {"creation_keys", func(ctx context.Context) error {
 			_, err := s.Created(ctx, oda.SBDefinition, oda.Key{Value: "key"})
 			return err

@@ -220,6 +220,20 @@ func TestVerifyAsksForEveryIndex(t *testing.T) {
 	}
 }
 
+// A row of the log may have hundreds of changes, as imports write it. If it is unpacked for each
+// value that is read of it, verifying takes hours.
+func TestARowOfTheLogIsUnpackedOnce(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, madeArchive(t))
+	for _, statement := range postgres.Unpacking() {
+		plan := strings.Join(must.Get(pgx.CollectRows(must.Get(conn.Query(t.Context(), "EXPLAIN "+statement))(t), pgx.RowTo[string]))(t), "\n")
+		arrays := strings.Count(statement, "ARRAY(SELECT unnest")
+		if n := strings.Count(plan, "SubPlan"); arrays == 0 || n != arrays {
+			t.Errorf("%d arrays are unpacked in %d places:\n%s\n%s", arrays, n, statement, plan)
+		}
+	}
+}
+
 func TestTheStepsOfANewDatabaseAreToldAsSuch(t *testing.T) {
 	var told []migrate.Status
 	s := must.Get(postgres.Open(t.Context(), env.Postgres(t), slog.New(slog.DiscardHandler), func(at migrate.Status) { told = append(told, at) }))(t)

@@ -13,8 +13,8 @@ import (
 )
 
 // glanced is how many pages a search for words may touch. It first looks at twice as
-// many entities as the page has, about eight pages of the tables for each.
-const glanced = 900
+// many entities as the page has, about eleven pages of the tables for each.
+const glanced = 1200
 
 // isSearch reports whether an operation may use the index of terms, which only a
 // bitmap scan can, and may sort what the lag of the index by modification leaves
@@ -38,6 +38,12 @@ func searchOperations() []hot {
 		{"user=user-7&sort=id", 6000},
 		{"user=user-7&sort=modified", 6000},
 		{"telescope=ska_mid", 800},
+		{"status=observed", 800},
+		{"status=observed&sort=created", 800},
+		{"status=Draft&telescope=ska_mid&created_after=1970-01-01T00:00:20Z", 800},
+		{"status=observed&sort=id", 6000},
+		{"class=done", 800},
+		{"class=planned&sort=-modified", 6000},
 		{"created_after=1970-01-01T00:00:20Z", 800},
 		{"last_modified_after=1970-01-01T00:00:24Z", 6000},
 		{"last_modified_after=1970-01-01T00:00:20Z&sort=-modified", 1200},

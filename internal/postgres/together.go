@@ -25,26 +25,35 @@ const (
 	storesWaiting = 512     // if more have to wait, the archive is overloaded
 )
 
-// together runs stores that may share transactions: updates, or creations.
-type together struct {
+// together runs writes that may share transactions: updates, creations, or statuses.
+type together[T sharer[T]] struct {
 	*Store
-	run func(ctx context.Context, stores []*store, patience time.Duration) error // in one transaction
+	run func(ctx context.Context, writes []T, patience time.Duration) error // in one transaction
 
 	mu      sync.Mutex // guards what follows
 	running int
-	waiting []*waitingStore
+	waiting []waitingWrite[T]
 }
 
-// waitingStore is the store of one entity that is waiting for its answer.
-type waitingStore struct {
-	*store
-	ctx  context.Context
-	done chan error
+// sharer is a write of one entity that may share a transaction with others.
+type sharer[T any] interface {
+	ref() oda.Ref
+	size() int           // bytes of its text
+	time() time.Duration // that it may take
+	joins(other T) bool  // whether it can share a statement with another
+	refusal() error      // why nothing was written; nil if it was
 }
 
-// enter reports whether the store may run now. If not, it is added to those that
+// waitingWrite is a write that is waiting for its answer.
+type waitingWrite[T any] struct {
+	write T
+	ctx   context.Context
+	done  chan error
+}
+
+// enter reports whether the write may run now. If not, it is added to those that
 // wait, or the error says that there are too many.
-func (t *together) enter(one *waitingStore) (now bool, err error) {
+func (t *together[T]) enter(one waitingWrite[T]) (now bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -58,24 +67,23 @@ func (t *together) enter(one *waitingStore) (now bool, err error) {
 	return false, nil
 }
 
-// leave ends a transaction and returns the stores that take its place: waiting ones
-// of one kind and with one statement, the oldest first, without those whose callers
-// have gone.
-func (t *together) leave() []*waitingStore {
+// leave ends a transaction and returns the writes that take its place: waiting ones
+// that can share one, the oldest first, without those whose callers have gone.
+func (t *together[T]) leave() []waitingWrite[T] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var batch []*waitingStore
+	var batch []waitingWrite[T]
 	size := 0
-	t.waiting = slices.DeleteFunc(t.waiting, func(one *waitingStore) bool {
+	t.waiting = slices.DeleteFunc(t.waiting, func(one waitingWrite[T]) bool {
 		if err := one.ctx.Err(); err != nil {
 			one.done <- err
 			return true
 		}
-		if len(batch) == togetherMost || size >= togetherBytes || len(batch) > 0 && !one.joins(batch[0]) {
+		if len(batch) == togetherMost || size >= togetherBytes || len(batch) > 0 && !one.write.joins(batch[0].write) {
 			return false
 		}
 		batch = append(batch, one)
-		size += len(one.put.Body.Text)
+		size += one.write.size()
 		return true
 	})
 	if len(batch) == 0 {
@@ -84,24 +92,28 @@ func (t *together) leave() []*waitingStore {
 	return batch
 }
 
-// joins reports whether the store can share a statement with another. A long text comes
-// alone, so that PostgreSQL has room for those of a statement in memory.
-func (one *waitingStore) joins(other *waitingStore) bool {
-	return one.put.Kind == other.put.Kind && one.sql == other.sql && (one.put.Telescopes == nil) == (other.put.Telescopes == nil) &&
-		len(one.put.Body.Text) < togetherBytes
+func (st *store) ref() oda.Ref   { return st.put.Ref }
+func (st *store) size() int      { return len(st.put.Body.Text) }
+func (st *store) refusal() error { return st.answer }
+
+// joins implements sharer: stores share a statement that are of one kind and have the same.
+// A long text comes alone, so that PostgreSQL has room for those of a statement in memory.
+func (st *store) joins(other *store) bool {
+	return st.put.Kind == other.put.Kind && st.sql == other.sql && (st.put.Telescopes == nil) == (other.put.Telescopes == nil) &&
+		st.size() < togetherBytes
 }
 
-// store stores one entity, now or together with others. It does not wait long for a
-// head that another session holds.
-func (t *together) store(ctx context.Context, st *store) error {
-	one := &waitingStore{ctx: ctx, store: st, done: make(chan error, 1)}
+// do writes one, now or together with others. It does not wait long for a head that
+// another session holds.
+func (t *together[T]) do(ctx context.Context, write T) error {
+	one := waitingWrite[T]{ctx: ctx, write: write, done: make(chan error, 1)}
 	now, err := t.enter(one)
 	if err != nil {
 		return err
 	}
 	if now {
 		defer t.passOn() // even if this panics
-		return t.storeAlone(ctx, st, putPatience)
+		return t.alone(ctx, write, putPatience)
 	}
 	select {
 	case err := <-one.done:
@@ -112,37 +124,46 @@ func (t *together) store(ctx context.Context, st *store) error {
 	}
 }
 
-// passOn gives the place of a store that ran alone to waiting ones.
-func (t *together) passOn() {
+// alone writes one in a transaction of its own. It returns an error if nothing was written.
+func (t *together[T]) alone(ctx context.Context, write T, patience time.Duration) error {
+	if err := t.run(ctx, []T{write}, patience); err != nil {
+		return err
+	}
+	return write.refusal()
+}
+
+// passOn gives the place of a write that ran alone to waiting ones.
+func (t *together[T]) passOn() {
 	if batch := t.leave(); batch != nil {
 		go t.runAll(batch)
 	}
 }
 
 // runAll runs a batch, and then those that have to wait meanwhile, until none waits.
-func (t *together) runAll(batch []*waitingStore) {
+func (t *together[T]) runAll(batch []waitingWrite[T]) {
 	for ; batch != nil; batch = t.leave() {
 		t.runBatch(context.Background(), batch)
 	}
 }
 
-// runBatch runs the stores in one transaction. If that is rolled back, each gets a
+// runBatch runs the writes in one transaction. If that is rolled back, each gets a
 // transaction of its own, except those whose head is held: their callers wait for
 // it alone. A head that does not exist yet may be held too, so it counts as held.
-func (t *together) runBatch(ctx context.Context, batch []*waitingStore) {
-	stores, refs := make([]*store, len(batch)), make([]oda.Ref, len(batch))
+func (t *together[T]) runBatch(ctx context.Context, batch []waitingWrite[T]) {
+	writes, refs := make([]T, len(batch)), make([]oda.Ref, len(batch))
 	for i, one := range batch {
-		stores[i], refs[i] = one.store, one.put.Ref
+		writes[i], refs[i] = one.write, one.write.ref()
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*writeTime(stores))
+	ctx, cancel := context.WithTimeout(ctx, 2*writeTime(writes))
 	defer cancel()
-	err := t.run(ctx, stores, putPatience)
+	err := t.run(ctx, writes, putPatience)
 	if rolledBack(err) == nil {
 		for _, one := range batch {
 			if err != nil {
-				one.answer = err
+				one.done <- err
+			} else {
+				one.done <- one.write.refusal()
 			}
-			one.done <- one.answer
 		}
 		return
 	}
@@ -151,10 +172,10 @@ func (t *together) runBatch(ctx context.Context, batch []*waitingStore) {
 		notHeld, _ = t.notHeld(ctx, refs) // an error leaves all to their callers
 	}
 	for _, one := range batch {
-		if isHeld(err) && !notHeld[one.put.Ref] {
+		if isHeld(err) && !notHeld[one.write.ref()] {
 			one.done <- err
 		} else {
-			one.done <- t.storeAlone(ctx, one.store, putPatience)
+			one.done <- t.alone(ctx, one.write, putPatience)
 		}
 	}
 }
@@ -163,30 +184,21 @@ func (t *together) runBatch(ctx context.Context, batch []*waitingStore) {
 // statement that does not match writes nothing; the others do.
 func (s *Store) storeTogether(ctx context.Context, stores []*store, patience time.Duration) error {
 	ordered := inOrder(stores)
-	return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+	return tryWrites(ctx, s, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return runAll(conn.SendBatch(ctx, queued(ordered, patience)), ordered)
 	})
-}
-
-// storeAlone is storeTogether for one store. It returns an error if the store does
-// not match.
-func (s *Store) storeAlone(ctx context.Context, st *store, patience time.Duration) error {
-	if err := s.storeTogether(ctx, []*store{st}, patience); err != nil {
-		return err
-	}
-	return st.answer
 }
 
 // storeOne stores one entity. The first try may be together with others, if its
 // statement can share a transaction.
 func (s *Store) storeOne(ctx context.Context, st *store, deadline time.Time) error {
-	try := func(patience time.Duration) error { return s.storeAlone(ctx, st, patience) }
+	try := func(patience time.Duration) error { return s.updates.alone(ctx, st, patience) } // whatever its statement is
 	var err error
 	switch st.sql {
 	case updateOnly:
-		err = s.updates.store(ctx, st)
+		err = s.updates.do(ctx, st)
 	case newOnly:
-		err = s.creations.store(ctx, st)
+		err = s.creations.do(ctx, st)
 	default:
 		err = try(putPatience)
 	}
@@ -233,7 +245,7 @@ func (s *Store) updateTogether(ctx context.Context, stores []*store, patience ti
 // storeAll runs one statement for several stores. It scans a row for each that does
 // match, and asks which it is.
 func (s *Store) storeAll(ctx context.Context, stores []*store, patience time.Duration, sql string, args, row []any, which func() (*store, oda.Metadata)) error {
-	return s.store(ctx, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
+	return tryWrites(ctx, s, stores, func(ctx context.Context, conn *pgxpool.Conn) error {
 		for _, st := range stores {
 			st.answer = errRefused
 		}

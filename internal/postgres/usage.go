@@ -54,7 +54,7 @@ func (s *Store) Stats() engine.Stats {
 	pool := s.pool.Stat()
 	found := engine.Stats{
 		End:    s.numbering.tail.End(),
-		Queues: []engine.Level{records, s.updates.level("updates"), s.creations.level("creations")},
+		Queues: []engine.Level{records, s.updates.level("updates"), s.creations.level("creations"), s.statuses.level("statuses")},
 		Pools: []engine.Pool{{
 			Level: engine.Level{Name: "connections", Used: int64(pool.AcquiredConns()), Room: int64(pool.MaxConns())},
 			Waits: pool.EmptyAcquireCount(), Waited: pool.EmptyAcquireWaitTime(),
@@ -65,7 +65,7 @@ func (s *Store) Stats() engine.Stats {
 }
 
 // level tells how many stores wait.
-func (t *together) level(name string) engine.Level {
+func (t *together[T]) level(name string) engine.Level {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return engine.Level{Name: name, Used: int64(len(t.waiting)), Room: storesWaiting}

@@ -18,7 +18,7 @@ import (
 
 // verifyConnections is how many connections Verify needs: one for each stream of
 // rows, and one for everything else.
-const verifyConnections = 7
+const verifyConnections = 10
 
 // Verify reads everything in the archive of a database, as of one moment, and
 // reports all damage. Servers may write meanwhile. An error says why the archive
@@ -54,7 +54,7 @@ func Verify(ctx context.Context, dsn string, report *audit.Report) (err error) {
 		for _, phase := range []struct {
 			doing string
 			check func(context.Context, pgx.Tx) error
-		}{{"reading versions and records", v.rows}, {"checking positions", v.positions}, {"checking counts and keys", v.indexes}, {"checking the schema", v.schema}} {
+		}{{"reading versions, records and statuses", v.rows}, {"checking positions", v.positions}, {"checking counts and keys", v.indexes}, {"checking the schema", v.schema}} {
 			report.Do(phase.doing)
 			if err := phase.check(ctx, tx); damaged(err) {
 				report.Add(audit.File, "the database", "PostgreSQL cannot go on %s: %v", phase.doing, err)
@@ -167,7 +167,7 @@ func keyOf(kind int16, id string) audit.Key {
 // rows audits all rows.
 func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 	var total int64
-	if err := tx.QueryRow(ctx, "SELECT coalesce(sum(version + last_sequence), 0)::bigint FROM heads").Scan(&total); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT (SELECT coalesce(sum(version + last_sequence), 0) FROM heads)::bigint + (SELECT coalesce(sum(last), 0) FROM standings)::bigint").Scan(&total); err != nil {
 		return err
 	}
 	v.report.Total.Store(total)
@@ -186,6 +186,21 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 			`+readable("runs")+`, `+readable("slots")+`, text, digest, seal FROM versions ORDER BY kind, identifier, version`, scanVersion),
 		Records: stream(ctx, v, `SELECT kind, identifier, sequence, version, recorded_by, recorded_on, coalesce(key, ''), text, digest, seal
 			FROM records ORDER BY kind, identifier, sequence`, scanRecord),
+		Statuses: stream(ctx, v, "SELECT "+statusColumns+" FROM statuses e ORDER BY kind, identifier, sequence", func(rows pgx.Rows) (audit.StatusRow, error) {
+			var r statusRow
+			err := rows.Scan(r.columns()...)
+			row := *r.row()
+			row.Kind = audit.KindOf(int64(r.kind))
+			return audit.StatusRow{Entity: keyOf(r.kind, r.ID), StatusRow: row, Digest: r.digest[:]}, err
+		}),
+		Standings: stream(ctx, v, "SELECT kind, identifier, created_on, folded, "+standingColumns+" FROM standings s ORDER BY kind, identifier",
+			func(rows pgx.Rows) (r audit.StandingRow, err error) {
+				var kind int16
+				err = rows.Scan(append([]any{&kind, &r.Ref.ID, &r.CreatedOn, &r.Folded}, standingIn(&r.Standing)...)...)
+				r.Entity = keyOf(kind, r.Ref.ID)
+				r.Ref = r.Entity.Ref
+				return r, err
+			}),
 		Entries: stream(ctx, v, `SELECT kind, identifier, l.created_by, l.created_on, coalesce(l.telescope, ''), c.summary, tsvector_to_array(c.terms), c.created_on
 			FROM creations l FULL JOIN catalogue c USING (kind, identifier) ORDER BY kind, identifier`, scanEntry),
 		Days: stream(ctx, v, `SELECT kind, identifier, day, part, first FROM call_days ORDER BY kind, identifier, day, part`, func(rows pgx.Rows) (r audit.DayRow, err error) {
@@ -199,6 +214,13 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 		Changes: stream(ctx, v, loggedChanges, func(rows pgx.Rows) (r audit.ChangeRow, err error) {
 			var kind int16
 			err = rows.Scan(&kind, &r.ID, &r.Version, &r.FirstSequence, &r.LastSequence, &r.By, &r.On, &r.Position)
+			r.Entity = keyOf(kind, r.ID)
+			return r, err
+		}),
+		Said: stream(ctx, v, loggedStatuses, func(rows pgx.Rows) (r audit.ChangeRow, err error) {
+			var kind int16
+			r.Said = new(oda.Said)
+			err = rows.Scan(&kind, &r.ID, &r.Version, &r.Said.Sequence, &r.By, &r.On, &r.Position)
 			r.Entity = keyOf(kind, r.ID)
 			return r, err
 		}),
@@ -273,20 +295,29 @@ const (
 	)`
 )
 
-// The changes of a row end where the next one begins.
-var loggedChanges = placedNumbers + `
+// The changes of a row end where the next one begins. OFFSET has each row unpacked once, and
+// not for each number and name in it.
+var (
+	loggedChanges = placedNumbers + `
 	SELECT CASE WHEN kind BETWEEN 1 AND 4 THEN kind WHEN kind = 0 THEN 3 ELSE 0 END::smallint, id, version,
-		CASE WHEN kind = 0 THEN first ELSE 0 END, CASE WHEN kind = 0 THEN last ELSE 0 END, by, at,
-		` + fitting("coalesce(position - sum(width) OVER (PARTITION BY number ORDER BY i DESC) + width, 9223372036854775807)") + `
+		CASE WHEN kind = 0 THEN first ELSE 0 END, CASE WHEN kind = 0 THEN last ELSE 0 END, by, at, position
+	FROM ` + eachChange + ` WHERE kind NOT BETWEEN 17 AND 20 ORDER BY 1, 2, 3, 4`
+
+	loggedStatuses = placedNumbers + `
+	SELECT (kind - 16)::smallint, id, version, last, by, at, position FROM ` + eachChange + ` WHERE kind BETWEEN 17 AND 20 ORDER BY 1, 2, 4`
+
+	eachChange = `(SELECT kind, id, version, first, last, by, at,
+		` + fitting("coalesce(position - sum(width) OVER (PARTITION BY number ORDER BY i DESC) + width, 9223372036854775807)") + ` AS position
 	FROM (
-		SELECT number, position, i, kind, id, version, first, last, by, at, last::numeric - first + CASE WHEN kind = 0 THEN 1 ELSE 2 END AS width FROM (
+		SELECT number, position, i, kind, id, version, first, last, by, at, last::numeric - first + CASE WHEN kind = 0 OR kind BETWEEN 17 AND 20 THEN 1 ELSE 2 END AS width FROM (
 			SELECT number, position, i, coalesce(n[2 * i - 1], '') AS id, coalesce(n[2 * i], '') AS by,
 				coalesce(p[5 * i - 4], -1) AS kind, coalesce(p[5 * i - 3], 0) AS version, coalesce(p[5 * i - 2], 0) AS first,
 				coalesce(p[5 * i - 1], 0) AS last, coalesce(p[5 * i], 0) AS at
-			FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned) r
+			FROM (SELECT number, position, ARRAY(SELECT unnest(names)) AS n, ARRAY(SELECT unnest(places)) AS p FROM positioned OFFSET 0) r
 				CROSS JOIN LATERAL generate_series(1, greatest((cardinality(n) + 1) / 2, (cardinality(p) + 4) / 5)) AS i
 		) c
-	) c ORDER BY 1, 2, 3, 4`
+	) c) c`
+)
 
 // fitting selects a number. Damaged ones may add up to more than fits.
 func fitting(number string) string {
@@ -475,7 +506,7 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 var madeBySchema = []string{
 	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "changes_pkey", "counts_pkey", "creation_keys_identifier", "creation_keys_pkey", "creations_created", "creations_pkey",
 	"creations_telescope", "creations_user", "heads_listed", "heads_pkey", "migrations_pkey", "records_key", "records_marks",
-	"records_pkey", "rounds_pkey", "versions_marks", "versions_pkey",
+	"records_pkey", "rounds_pkey", "standings_class", "standings_pkey", "standings_status", "statuses_key", "statuses_pkey", "versions_marks", "versions_pkey",
 }
 
 // schema reports indexes and functions of the schema that were dropped or
@@ -483,7 +514,7 @@ var madeBySchema = []string{
 func (v verifier) schema(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT CASE WHEN i.indexrelid IS NULL THEN 'the index ' || name || ' is missing' ELSE 'the index ' || name || ' is not unique' END
 		FROM unnest($1::text[]) AS name LEFT JOIN (pg_index i JOIN pg_class c ON c.oid = i.indexrelid) ON c.relname = name AND i.indisvalid AND pg_table_is_visible(i.indrelid)
-		WHERE i.indexrelid IS NULL OR NOT i.indisunique AND (name LIKE '%\_pkey' OR name = 'records_key')
+		WHERE i.indexrelid IS NULL OR NOT i.indisunique AND (name LIKE '%\_pkey' OR name IN ('records_key', 'statuses_key'))
 		UNION ALL
 		SELECT 'the function ' || name || ' is missing' FROM unnest(ARRAY['archive_seal_of_version', 'archive_seal_of_record', 'archive_seal_of_change', 'archive_seal_of_round']) AS name WHERE to_regproc(name) IS NULL`, madeBySchema)
 	if err != nil {

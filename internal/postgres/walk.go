@@ -22,7 +22,8 @@ const (
 	walkIdentifiers = ` FROM heads h %[1]s WHERE h.kind = $1 AND h.identifier > $3 AND h.identifier < $4
 		ORDER BY h.identifier %[2]s LIMIT $2`
 
-	walkCreated = ` FROM creations o %[1]s
+	// Those that have a status stand in a table of their own, with their times of creation.
+	walkCreated = ` FROM %[4]s o %[1]s
 		WHERE o.kind = $1 AND (o.created_on, o.identifier) > ($5, $3) AND (o.created_on, o.identifier) < ($6, $4) %[3]s
 		ORDER BY o.created_on %[2]s, o.identifier %[2]s LIMIT $2`
 	createdHeads = `CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = o.kind AND identifier = o.identifier OFFSET 0) h `
@@ -41,7 +42,7 @@ const (
 	asFarAsForward  = `listed_on < (SELECT max(listed_on) + 100000 FROM`
 	asFarAsBackward = `listed_on > (SELECT min(listed_on) - 100000 FROM`
 
-	walkSummaries = `CROSS JOIN LATERAL (SELECT summary FROM catalogue WHERE kind = h.kind AND identifier = h.identifier OFFSET 0) c`
+	walkSummaries = `CROSS JOIN LATERAL (SELECT summary FROM catalogue WHERE kind = h.kind AND identifier = h.identifier OFFSET 0) c` + joinStanding
 	walkBodies    = ` LEFT JOIN LATERAL (SELECT slots, text, digest FROM versions
 		WHERE kind = h.kind AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true`
 )
@@ -63,20 +64,24 @@ func walkStatement(w oda.Walk, beside string) (string, []any) {
 		return fmt.Sprintf(walkModified, beside, direction, asFarAs), append(args, int64(from.At), int64(to.At), int64(begins))
 	}
 	args = append(args, int64(from.At), int64(to.At))
-	filter := ""
+	table, filter := "creations", ""
 	switch {
 	case w.User != "":
 		filter, args = "AND o.created_by = $7", append(args, w.User)
+	case w.Status != "":
+		table, filter, args = "standings", "AND o.folded = $7", append(args, w.Status)
+	case w.Class != oda.NoClass:
+		table, filter, args = "standings", "AND o.class = $7 AND o.class > 0", append(args, int16(w.Class))
 	case w.Telescope != "":
 		filter, args = "AND o.telescope = $7", append(args, w.Telescope)
 	}
-	return fmt.Sprintf(walkCreated, beside, direction, filter), args
+	return fmt.Sprintf(walkCreated, beside, direction, filter, table), args
 }
 
 // Places implements oda.Engine. A walk by creation reads the heads only if it needs
 // them.
 func (s *Store) Places(ctx context.Context, w oda.Walk, order oda.Sort) (places []oda.Place, err error) {
-	if !isText(w.User) || !isText(w.Telescope) {
+	if !isText(w.User) || !isText(w.Telescope) || !isText(w.Status) {
 		return nil, nil // nobody has that name
 	}
 	table, beside := "h", ""
@@ -99,12 +104,12 @@ func (s *Store) Places(ctx context.Context, w oda.Walk, order oda.Sort) (places 
 
 // Walk implements oda.Engine.
 func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.Body) error) error {
-	if !isText(w.User) || !isText(w.Telescope) {
+	if !isText(w.User) || !isText(w.Telescope) || !isText(w.Status) {
 		return nil // nobody has that name
 	}
-	columns, beside := walkColumns+`c.summary, NULL::integer[], NULL::bytea, NULL::bytea`, walkSummaries
+	columns, beside := walkColumns+`c.summary, NULL::integer[], NULL::bytea, NULL::bytea, `+standingColumns, walkSummaries
 	if w.Bodies {
-		columns, beside = walkColumns+`c.summary, v.slots, v.text, v.digest`, walkSummaries+walkBodies
+		columns, beside = walkColumns+`c.summary, v.slots, v.text, v.digest, `+standingColumns, walkSummaries+walkBodies
 	}
 	if w.Sort == oda.NewestFirst || w.Sort == oda.OldestFirst {
 		beside = createdHeads + beside
@@ -114,16 +119,17 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 	var (
 		id      string
 		m       oda.Metadata
+		now     oda.Standing
 		summary []byte
 		slots   []int32
 		body    oda.Body
 	)
-	row := []any{
+	row := append([]any{
 		&id, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedBy, &m.LastModifiedOn, &summary,
 		&slots, &body.Text, (*digest)(&body.Digest),
-	}
+	}, standingIn(&now)...)
 	_, err := s.stream(ctx, query, args, row, func() error {
-		found := oda.Found{Ref: oda.Ref{Kind: w.Kind, ID: id}, Metadata: m}
+		found := oda.Found{Ref: oda.Ref{Kind: w.Kind, ID: id}, Metadata: m, Standing: now}
 		var err error
 		if found.Summary, err = oda.UnpackSummary(summary); err != nil {
 			found.Damage = oda.DamagedSummary(found.Ref).Because(err)

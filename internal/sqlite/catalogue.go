@@ -21,7 +21,11 @@ func entriesOf(puts []oda.Put) []*oda.CatalogueEntry {
 // enter writes the entry of a new entity.
 func (t *txn) enter(ref oda.Ref, h *head, e *oda.CatalogueEntry) error {
 	t.unindexed = append(t.unindexed, unindexedRow{entity: h.entity, kind: ref.Kind, terms: e.Terms})
-	return t.exec("INSERT INTO catalogue (entity, summary) VALUES (?, ?)", h.entity, e.Summary)
+	err := t.exec("INSERT INTO catalogue (entity, summary) VALUES (?, ?)", h.entity, e.Summary)
+	if err != nil || e.Status == "" {
+		return err
+	}
+	return t.stand(ref, h, oda.StandingOf(e.Status))
 }
 
 // restate writes the entry of an entity whose summary has changed.
@@ -35,7 +39,10 @@ func (t *txn) restate(ref oda.Ref, h *head, e *oda.CatalogueEntry) error {
 	if err == nil {
 		err = t.exec("INSERT OR IGNORE INTO unindexed (entity) VALUES (?)", h.entity)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return t.standAs(ref, h, e.Status)
 }
 
 // textOrNull returns a text as it is stored, nil if it is empty.

@@ -13,12 +13,16 @@ import (
 // version are no changes of their own, and many records may be one change.
 const changesRead = 5000
 
-// selectChanges merges the two tables that make up the log. The sequence number is 0
-// for a version, and NULL for a record that came with one.
-const selectChanges = `SELECT position, entity, version, 0, stored_by, stored_on FROM versions WHERE position BETWEEN ?1 AND ?2
+// selectChanges merges the three tables that make up the log. The sequence number is 0
+// for a version, and NULL for a record that came with one. Only a status has the last four
+// columns.
+const selectChanges = `SELECT position, entity, version, 0, stored_by, stored_on, NULL, NULL, NULL, NULL
+	FROM versions WHERE position BETWEEN ?1 AND ?2
 	UNION ALL
-	SELECT r.position, r.entity, r.version, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.recorded_by, r.recorded_on
+	SELECT r.position, r.entity, r.version, iif(r.sequence > v.sequence_after, r.sequence, NULL), r.recorded_by, r.recorded_on, NULL, NULL, NULL, NULL
 	FROM records r JOIN versions v ON v.entity = r.entity AND v.version = r.version WHERE r.position BETWEEN ?1 AND ?2
+	UNION ALL
+	SELECT position, entity, version, sequence, said_by, said_on, status, class, at, current FROM statuses WHERE position BETWEEN ?1 AND ?2
 	ORDER BY 1`
 
 // Changes implements oda.Log.
@@ -82,6 +86,13 @@ func (r *changesReading) row(stmt *sqlite.Stmt) error {
 	change := oda.Change{
 		Position: position, Ref: ref, Version: stmt.ColumnInt64(2), FirstSequence: stmt.ColumnInt64(3), LastSequence: stmt.ColumnInt64(3),
 		By: stmt.ColumnText(4), On: oda.Instant(stmt.ColumnInt64(5)),
+	}
+	if !stmt.ColumnIsNull(6) {
+		change.FirstSequence, change.LastSequence = 0, 0
+		change.Said = &oda.Said{
+			Sequence: stmt.ColumnInt64(3), Text: stmt.ColumnText(6), Class: classOf(stmt, 7), At: oda.Instant(stmt.ColumnInt64(8)),
+			Current: stmt.ColumnBool(9),
+		}
 	}
 	n := len(r.changes)
 	switch {

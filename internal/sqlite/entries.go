@@ -29,6 +29,9 @@ const (
 		FROM records r LEFT JOIN heads h ON h.entity = r.entity LEFT JOIN versions v ON v.entity = r.entity AND v.version = r.version
 		WHERE r.position BETWEEN ? AND ? ORDER BY r.position`
 
+	selectStatusEntries = `SELECT s.position, h.kind, h.identifier, ` + statusColumns + `
+		FROM statuses s LEFT JOIN heads h ON h.entity = s.entity WHERE s.position BETWEEN ? AND ? ORDER BY s.position`
+
 	selectCame = "SELECT sequence, position, text, digest, seal FROM records WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence"
 )
 
@@ -74,7 +77,7 @@ func (s *Store) entriesPart(ctx context.Context, after, until oda.Position, want
 	for _, table := range []struct {
 		query string
 		row   func(*sqlite.Stmt, *entryAt) error
-	}{{selectVersionEntries, versionEntry}, {selectRecordEntries, recordEntry}} {
+	}{{selectVersionEntries, versionEntry}, {selectRecordEntries, recordEntry}, {selectStatusEntries, statusEntry}} {
 		size := 0
 		err := c.query(table.query, func(stmt *sqlite.Stmt) error {
 			e := entryAt{position: oda.Position(stmt.ColumnInt64(0))}
@@ -165,6 +168,14 @@ func recordEntry(stmt *sqlite.Stmt, e *entryAt) error {
 	}
 	e.came = stmt.ColumnInt(12) == 0
 	return nil
+}
+
+func statusEntry(stmt *sqlite.Stmt, e *entryAt) error {
+	row, err := statusRow(stmt, e.Ref, 3)
+	if err == nil {
+		e.LogEntry = oda.EntryOf(&row.Status, row.Key)
+	}
+	return err
 }
 
 // cameWith reads the records that came with a version.

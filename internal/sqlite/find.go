@@ -15,10 +15,11 @@ import (
 const (
 	headColumns = `h.entity, h.kind, h.identifier, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on`
 
-	// foundColumns lists the columns that foundIn reads.
-	foundColumns = headColumns + `, c.summary`
+	// foundColumns lists the columns that foundIn reads, from heads and what is joined to it.
+	foundColumns = headColumns + `, c.summary, ` + standingColumns
+	foundJoined  = ` CROSS JOIN catalogue c ON c.entity = h.entity LEFT JOIN standings s ON s.entity = h.entity`
 
-	selectFound = `SELECT ` + foundColumns + ` FROM heads h JOIN catalogue c ON c.entity = h.entity WHERE h.kind = ? AND h.identifier = ?`
+	selectFound = `SELECT ` + foundColumns + ` FROM heads h` + foundJoined + ` WHERE h.kind = ? AND h.identifier = ?`
 
 	selectPlace = `SELECT h.entity, h.identifier, %s FROM heads h WHERE h.entity = ?`
 	selectTerms = `SELECT h.entity, h.identifier, %s FROM terms t CROSS JOIN heads h ON h.entity = t.rowid WHERE t.terms MATCH ? LIMIT ?`
@@ -38,7 +39,7 @@ func instantOf(order oda.Sort) string {
 // foundIn reads the current row.
 func foundIn(stmt *sqlite.Stmt) (found oda.Found) {
 	found.Ref = oda.Ref{Kind: oda.Kind(stmt.ColumnInt(1)), ID: stmt.ColumnText(2)}
-	found.Metadata = metadataOf(stmt, 3)
+	found.Metadata, found.Standing = metadataOf(stmt, 3), standingOf(stmt, 9)
 	var err error
 	if found.Summary, err = oda.UnpackSummary(bytesOf(stmt, 8)); err != nil {
 		found.Damage = oda.DamagedSummary(found.Ref).Because(err)

@@ -46,6 +46,9 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 	if h != nil {
 		state = &oda.LogState{Metadata: h.metadata, LastSequence: h.lastSequence}
 	}
+	if e.Said != nil {
+		return t.loadStatus(e, h, state)
+	}
 	if e.Known(state) {
 		if err := t.compare(e, h); err != nil {
 			return err

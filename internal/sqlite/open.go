@@ -160,7 +160,7 @@ func (s *Store) checkLog() (int64, error) {
 		return 0, err
 	}
 	found, err := s.writer.number(`SELECT max(coalesce((SELECT max(position) FROM versions), 0),
-		coalesce((SELECT max(position) FROM records), 0))`)
+		coalesce((SELECT max(position) FROM records), 0), coalesce((SELECT max(position) FROM statuses), 0))`)
 	if err != nil {
 		return 0, err
 	}

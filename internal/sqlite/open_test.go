@@ -250,6 +250,7 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 	first := must.Get(s.Append(ctx, oda.Append{Block: "created", By: "bob", At: 9, Records: records}))(t)
 	read := must.Get(s.Get(ctx, block("created")))(t)
 	mustPut(t, s, put(t, "created", suite.Render(t, read), 10))
+	said := must.Get(s.Say(ctx, oda.NewStatus{Ref: block("created"), Text: "Done", By: "bob", Now: 11}))(t)
 
 	look := func(s *Store) (all []string) {
 		for _, kind := range oda.Kinds {
@@ -265,7 +266,8 @@ func TestAReopenedArchiveHoldsEverything(t *testing.T) {
 		}
 		counts := must.Get(s.Counts(ctx))(t)
 		created := must.Get(s.Created(ctx, oda.ExecutionBlock, *key))(t)
-		return append(all, fmt.Sprint(counts), suite.Render(t, created))
+		same := must.Get(s.Status(ctx, block("created")))(t)
+		return append(all, fmt.Sprint(counts), suite.Render(t, created), fmt.Sprint(*same == *said))
 	}
 	before := look(s)
 	for range 2 {

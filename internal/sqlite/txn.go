@@ -34,6 +34,7 @@ type txn struct {
 	changes  []oda.Change
 	created  [5]int64
 	heads    map[oda.Ref]*head
+	said     bool  // a status was added
 	fault    error // of the database; the transaction must be rolled back
 
 	unindexed []unindexedRow // that it adds
@@ -187,7 +188,7 @@ func (t *txn) commit() error {
 			return err
 		}
 	}
-	if len(changed) == 0 && t.moved == 0 {
+	if len(changed) == 0 && t.moved == 0 && !t.said {
 		return t.conn.exec("ROLLBACK") // nothing was written
 	}
 	s := t.store

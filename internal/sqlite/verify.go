@@ -73,7 +73,7 @@ func Verify(ctx context.Context, path string, report *audit.Report) (err error) 
 		check func() error
 	}{
 		{"checking the file", v.file},
-		{"reading versions and records", v.rows},
+		{"reading versions, records and statuses", v.rows},
 		{"checking positions", v.positions},
 		{"checking counts and indexes", v.indexes},
 		{"checking the index of words and references", v.terms},
@@ -269,6 +269,18 @@ func (v verifier) rows() error {
 			FROM records ORDER BY entity, sequence`, func(stmt *sqlite.Stmt) audit.RecordRow {
 			return audit.RecordRow{Entity: numbered(stmt), RecordRow: recordRow(stmt), Position: stmt.ColumnInt64(1), Text: bytesOf(stmt, 8), Seal: bytesOf(stmt, 9)}
 		}),
+		Statuses: all(v.conn, `SELECT s.entity, h.kind, h.identifier, `+statusColumns+` FROM statuses s LEFT JOIN heads h ON h.entity = s.entity
+			ORDER BY s.entity, s.sequence`, func(stmt *sqlite.Stmt) audit.StatusRow {
+			row := statusColumnsOf(stmt, oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(1)), ID: stmt.ColumnText(2)}, 3)
+			return audit.StatusRow{Entity: numbered(stmt), StatusRow: row, Position: stmt.ColumnInt64(3), Digest: bytesOf(stmt, 17)}
+		}),
+		Standings: all(v.conn, `SELECT entity, kind, identifier, created_on, folded, `+standingColumns+` FROM standings s ORDER BY entity`,
+			func(stmt *sqlite.Stmt) audit.StandingRow {
+				return audit.StandingRow{
+					Entity: numbered(stmt), Ref: oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(1)), ID: stmt.ColumnText(2)},
+					CreatedOn: oda.Instant(stmt.ColumnInt64(3)), Folded: stmt.ColumnText(4), Standing: standingOf(stmt, 5),
+				}
+			}),
 		Entries: all(v.conn, "SELECT entity, summary FROM catalogue ORDER BY entity", func(stmt *sqlite.Stmt) audit.EntryRow {
 			return audit.EntryRow{Entity: numbered(stmt), Summary: bytesOf(stmt, 1)}
 		}),
@@ -300,11 +312,11 @@ func recordRow(stmt *sqlite.Stmt) engine.RecordRow {
 	}
 }
 
-// positions checks that the log has no gaps: the positions of versions and records
-// together count from 1 to the last one.
+// positions checks that the log has no gaps: the positions of versions, records
+// and statuses together count from 1 to the last one.
 func (v verifier) positions() error {
 	last := int64(0)
-	err := v.query("SELECT position FROM versions UNION ALL SELECT position FROM records ORDER BY position", func(stmt *sqlite.Stmt) error {
+	err := v.query("SELECT position FROM versions UNION ALL SELECT position FROM records UNION ALL SELECT position FROM statuses ORDER BY position", func(stmt *sqlite.Stmt) error {
 		position := stmt.ColumnInt64(0)
 		switch {
 		case position == last:

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"zombiezen.com/go/sqlite"
 
@@ -15,7 +16,7 @@ import (
 // direction, and looks up the rest by the number of the entity. So every entity
 // costs the same, and nothing is sorted.
 func walkStatement(w oda.Walk, columns, beside string) (string, []any) {
-	index, filter := "heads_identifier", ""
+	from, index, filter := "heads h", "heads_identifier", ""
 	place, low, top := "h.identifier", "?3", "?5"
 	order, direction := "h.identifier", "ASC"
 	switch w.Sort {
@@ -24,11 +25,15 @@ func walkStatement(w oda.Walk, columns, beside string) (string, []any) {
 	case oda.LastModifiedFirst, oda.LastModifiedLast:
 		index = "heads_modified"
 	}
-	from, to := w.Range()
-	args := []any{int64(w.Kind), int64(from.At), from.ID, int64(to.At), to.ID, int64(w.Limit)}
+	least, most := w.Range()
+	args := []any{int64(w.Kind), int64(least.At), least.ID, int64(most.At), most.ID, int64(w.Limit)}
 	switch {
 	case w.User != "":
 		index, filter, args = "heads_user", "AND h.created_by = ?7", append(args, w.User)
+	case w.Status != "":
+		from, index, filter, args = "standings w", "standings_status", "AND w.folded = ?7", append(args, w.Status)
+	case w.Class != oda.NoClass:
+		from, index, filter, args = "standings w", "standings_class", "AND w.class = ?7 AND w.class > 0", append(args, int64(w.Class))
 	case w.Telescope != "":
 		index, filter, args = "heads_telescope", "AND h.telescope = ?7", append(args, w.Telescope)
 	}
@@ -39,9 +44,13 @@ func walkStatement(w oda.Walk, columns, beside string) (string, []any) {
 	if w.Sort.Descends() {
 		direction = "DESC"
 	}
-	return fmt.Sprintf(`SELECT `+columns+` FROM heads h INDEXED BY `+index+`
-		`+beside+`
-		WHERE h.kind = ?1 AND `+place+` > `+low+` AND `+place+` < `+top+` `+filter+`
+	joined, along := "", "h."
+	if from != "heads h" {
+		joined, along = " CROSS JOIN heads h ON h.entity = w.entity", "w."
+	}
+	place, order = strings.ReplaceAll(place, "h.", along), strings.ReplaceAll(order, "h.", along)
+	return fmt.Sprintf(`SELECT `+columns+` FROM `+from+` INDEXED BY `+index+joined+beside+`
+		WHERE `+along+`kind = ?1 AND `+place+` > `+low+` AND `+place+` < `+top+` `+filter+`
 		ORDER BY `+order+` %[1]s LIMIT ?6`, direction), args
 }
 
@@ -59,7 +68,7 @@ func (s *Store) Places(ctx context.Context, w oda.Walk, order oda.Sort) (places 
 
 // Walk implements oda.Engine. It is one statement, and so one snapshot.
 func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.Body) error) error {
-	columns, beside := foundColumns, "CROSS JOIN catalogue c ON c.entity = h.entity"
+	columns, beside := foundColumns, foundJoined
 	if w.Bodies {
 		columns += ", v.slots, v.text, v.digest"
 		beside += " LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version"
@@ -73,8 +82,8 @@ func (s *Store) Walk(ctx context.Context, w oda.Walk, emit func(*oda.Found, oda.
 			if w.Bodies && found.Damage == nil {
 				var err error
 				of := engine.Version{Ref: found.Ref, Number: found.Metadata.Version}
-				body.Text, body.Digest = bytesOf(stmt, 10), digestOf(stmt, 11)
-				if body.Slots, err = decodeSlots(bytesOf(stmt, 9), len(body.Text)); err != nil {
+				body.Text, body.Digest = bytesOf(stmt, 15), digestOf(stmt, 16)
+				if body.Slots, err = decodeSlots(bytesOf(stmt, 14), len(body.Text)); err != nil {
 					found.Damage = oda.Damaged(found.Ref, of.Number, 0).Because(err)
 				} else {
 					found.Damage = of.Check(body)

@@ -10,6 +10,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/naming"
 )
 
 // changesView is the data for the page of changes.
@@ -124,8 +125,8 @@ func parseChanges(params url.Values) (archive.RecentQuery, map[string]string) {
 	following, err := archive.ParseFollowing(map[string][]string{"kind": params["kind"], "id": params["id"]}, "")
 	faults := faultsIn(err)
 	what, by := params.Get("change"), params["by"]
-	if what != "" && what != "stored" && what != "recorded" {
-		faults["change"] = "must be stored or recorded"
+	if what != "" && what != "stored" && what != "recorded" && what != "status" {
+		faults["change"] = "must be stored, recorded or status"
 	}
 	q := archive.RecentQuery{Limit: changesOnPage, Within: changesTime}
 	if text := params.Get("before"); text != "" {
@@ -135,7 +136,7 @@ func parseChanges(params url.Values) (archive.RecentQuery, map[string]string) {
 		}
 	}
 	q.Wants = func(c *oda.Change) bool {
-		return following.Filter.Wants(c) && (what == "" || c.Stored() == (what == "stored")) && (len(by) == 0 || slices.Contains(by, c.By))
+		return following.Filter.Wants(c) && (what == "" || c.Word() == what) && (len(by) == 0 || slices.Contains(by, c.By))
 	}
 	return q, faults
 }
@@ -151,7 +152,7 @@ func (s *Site) changeRows(ctx context.Context, changes []oda.Change) ([]changeRo
 	if err != nil {
 		return nil, err
 	}
-	titles, err := s.titles(ctx, found)
+	titles, err := s.changeTitles(ctx, changes, found)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (s *Site) changeRows(ctx context.Context, changes []oda.Change) ([]changeRo
 		}
 		rows[i].Telescope, rows[i].Past = found[i].Summary.Telescope, found[i].Metadata.Version != c.Version
 		calls := rows[i].Calls()
-		if c.Stored() || calls > min(room, changesFailed) || rows[i].Past {
+		if !c.Recorded() || calls > min(room, changesFailed) || rows[i].Past {
 			continue
 		}
 		room, rows[i].Counted = room-calls, true
@@ -175,50 +176,29 @@ func (s *Site) changeRows(ctx context.Context, changes []oda.Change) ([]changeRo
 	return rows, nil
 }
 
-// titles are the names of entities: their own, or that of the SBDefinition they
-// refer to. Those that are not stored have none.
-func (s *Site) titles(ctx context.Context, entities []*oda.Found) ([]string, error) {
-	titles := make([]string, len(entities))
-	var refs []oda.Ref
-	of := map[oda.Ref][]int{}
-	for i, e := range entities {
-		if e == nil {
-			continue
-		}
-		titles[i] = e.Summary.Name
-		definition := definitionOf(e)
-		if titles[i] != "" || definition == nil {
-			continue
-		}
-		ref := oda.Ref{Kind: oda.SBDefinition, ID: definition.ID}
-		if of[ref] == nil {
-			refs = append(refs, ref)
-		}
-		of[ref] = append(of[ref], i)
-	}
-	definitions, err := s.cfg.Archive.Look(ctx, refs)
+// changeTitles are the names that entities had in the versions of changes. Those that are not
+// stored have none.
+func (s *Site) changeTitles(ctx context.Context, changes []oda.Change, found []*oda.Found) ([]string, error) {
+	titles, err := s.cfg.Names.Of(ctx, found)
 	if err != nil {
 		return nil, err
 	}
-	for i, d := range definitions {
-		if d == nil {
-			continue
+	own := make([]naming.Version, len(changes)) // of those with names of their own
+	for i, c := range changes {
+		if found[i] != nil && found[i].Summary.Name != "" {
+			own[i] = naming.Version{Ref: c.Ref, Number: c.Version}
 		}
-		for _, at := range of[refs[i]] {
-			titles[at] = d.Summary.Name
+	}
+	was, err := s.cfg.Names.In(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	for i := range own {
+		if own[i].ID != "" {
+			titles[i] = was[i].Text
 		}
 	}
 	return titles, nil
-}
-
-// definitionOf returns the reference to the SBDefinition that an entity is of, nil if it
-// is of none. A Project has SBDefinitions, but is of none.
-func definitionOf(e *oda.Found) *oda.Reference {
-	at := slices.IndexFunc(e.Summary.References, func(r oda.Reference) bool { return r.Kind == oda.SBDefinition })
-	if at < 0 || e.Kind == oda.Project {
-		return nil
-	}
-	return &e.Summary.References[at]
 }
 
 // failures counts the calls of a change that failed.

@@ -215,12 +215,12 @@ func TestCountsOfWhatIsNotShown(t *testing.T) {
 	}
 	s.store(t, "/sbds/sbd-some", `{`+target(60)+`}`)
 	s.store(t, "/sbds/sbd-many", `{`+target(3000)+`}`)
-	s.store(t, "/prjs/prj-a", `{"obs_blocks":[{"sbd_ids":[`+strings.Join(blocks, ",")+`]}]}`)
+	s.store(t, "/prjs/prj-a", `{"obs_blocks":[{"sbd_ids":[`+strings.Join(blocks, ",")+`]}]}`, `{"x":1}`)
 	for at, want := range map[string][]string{
-		"sbds/sbd-some": {"These are 50 of 60; the others are in the document."},
-		"sbds/sbd-many": {"These are 50 of at least 1\u202f000; the others are in the document."},
-		"sbds":          {"and 58 more", "and at least 998 more"},
-		"prjs/prj-a":    {"1 further reference,"},
+		"sbds/sbd-some":        {"These are 50 of 60; the others are in the document."},
+		"sbds/sbd-many":        {"These are 50 of at least 1\u202f000; the others are in the document."},
+		"sbds":                 {"and 58 more", "and at least 998 more"},
+		"prjs/prj-a?version=1": {"1 further reference,"}, // the progress shows those of the current one
 	} {
 		s.says(t, at, want...)
 	}

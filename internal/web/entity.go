@@ -32,6 +32,7 @@ type entityView struct {
 	Cut      bool   // the document is longer than what is shown
 	API      string // address of the document
 	Family   family
+	Status   *statusView
 	Calls    *callsView // of a block
 }
 
@@ -68,12 +69,19 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	if err := s.document(r.Context(), view, e); err != nil {
 		return err
 	}
-	if view.Family, err = s.family(r.Context(), ref, view.Summary); err != nil {
+	if view.Status, err = s.status(r.Context(), view.frame, ref, params, view.Old()); err != nil {
 		return err
 	}
-	if view.Name == "" {
-		view.Name = view.Family.name
+	self := &oda.Found{Ref: ref, Metadata: e.Metadata, Summary: *view.Summary, Standing: view.Status.Standing()}
+	if view.Family, err = s.family(r.Context(), self); err != nil {
+		return err
 	}
+	if p := view.Status.Progress; p != nil && p.report != nil {
+		if err := s.runs(r.Context(), &view.Family, p.report); err != nil {
+			return err
+		}
+	}
+	view.Name = view.Family.Nodes[0].Title
 	if view.Name != "" {
 		view.Title = clipped(view.Name, briefText) + " " + ref.ID
 	}
@@ -167,7 +175,6 @@ func (s *Site) document(ctx context.Context, view *entityView, e *oda.Entity) er
 	if view.Summary, err = s.summary(ctx, view.Ref, e, len(text)); err != nil {
 		return err
 	}
-	view.Name = view.Summary.Name
 	view.Facts = facts(text)
 	view.Bytes = int64(len(text))
 	for _, v := range view.Versions {
@@ -234,8 +241,12 @@ type mention struct {
 	Missing    bool
 }
 
-// Mentions are the references of the document, as many as are shown at once.
+// Mentions are the references of the document, as many as are shown at once. Those of a
+// Project are part of its progress.
 func (v *entityView) Mentions() []mention {
+	if v.hasProgress() {
+		return nil
+	}
 	known := make(map[oda.Ref]relative)
 	for _, n := range v.Family.Nodes {
 		known[n.Ref] = n
@@ -245,13 +256,21 @@ func (v *entityView) Mentions() []mention {
 		m := mention{Reference: r, Href: v.ReferenceHref(r)}
 		if n, ok := known[oda.Ref{Kind: r.Kind, ID: r.ID}]; ok {
 			m.Name, m.Missing = n.Name, !n.Exists
+			if n.Past > 0 {
+				m.Href = v.ReferenceHref(oda.Reference{Kind: n.Kind, ID: n.ID, Version: n.Past})
+			}
 		}
 		all = append(all, m)
 	}
 	return all
 }
 
+func (v *entityView) hasProgress() bool { return v.Status.Progress != nil && !v.Status.Progress.Busy }
+
 // Unmentioned is how many references are not shown.
 func (v *entityView) Unmentioned() int64 {
+	if v.hasProgress() {
+		return 0
+	}
 	return max(0, int64(len(v.Summary.References)-shownReferences))
 }

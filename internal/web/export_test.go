@@ -10,6 +10,7 @@ import (
 	"oda/archive"
 	"oda/internal/sqlite"
 	"oda/internal/test/must"
+	"oda/naming"
 	"oda/search"
 )
 
@@ -19,7 +20,7 @@ func emptySite(t *testing.T) *Site {
 	engine := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = engine.Close() })
 	return New(Config{
-		Archive: archive.New(engine, nil), Searcher: search.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
+		Archive: archive.New(engine, nil), Searcher: search.New(engine), Names: naming.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
 	})
 }
 

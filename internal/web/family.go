@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -13,7 +12,6 @@ import (
 // family is the entities around one: what it refers to, what refers to it, and all
 // above it up to the Project.
 type family struct {
-	name      string // of the SBDefinition that it is of
 	Nodes     []relative
 	Edges     []edge
 	Referring []referring // what refers to the entity, by kind
@@ -25,6 +23,8 @@ type relative struct {
 	Name   string
 	Title  string // the name, or that of the SBDefinition it is of
 	Began  string // when a block made its first call, if it did
+	Past   int64  // the older version that the node stands for, 0 if it stands for the current one
+	Status oda.Standing
 	Exists bool
 	Self   bool
 }
@@ -60,12 +60,13 @@ type relatives struct {
 }
 
 // family finds the entities around one: all that it was made from, and those made
-// directly from it. The summary is that of the version that is shown; the others are as they are now.
-func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (family, error) {
-	all := relatives{site: s, self: ref, nodes: map[oda.Ref]*relative{}, found: map[oda.Ref]*oda.Found{}}
+// directly from it. Self is the version that is shown, and its SBDefinition the one that it
+// is of; the others are as they are now.
+func (s *Site) family(ctx context.Context, self *oda.Found) (family, error) {
+	all := relatives{site: s, self: self.Ref, nodes: map[oda.Ref]*relative{}, found: map[oda.Ref]*oda.Found{}}
 	for _, walk := range []provenance.Walk{{Direction: provenance.Up}, {Direction: provenance.Down, Depth: 1}} {
 		walk.References, walk.Referring, walk.Visit = all.references, all.referring, all.visit
-		nodes, err := s.cfg.Provenance.Walk(ctx, walk, &oda.Found{Ref: ref, Summary: *summary})
+		nodes, err := s.cfg.Provenance.Walk(ctx, walk, self)
 		if err != nil {
 			return family{}, err
 		}
@@ -75,15 +76,13 @@ func (s *Site) family(ctx context.Context, ref oda.Ref, summary *oda.Summary) (f
 	if err := all.describe(ctx); err != nil {
 		return family{}, err
 	}
+	if err := all.define(ctx, self); err != nil {
+		return family{}, err
+	}
 	f := family{Referring: all.refer}
 	for _, ref := range all.order {
-		node := all.nodes[ref]
-		f.Nodes = append(f.Nodes, *node)
-		if ref.Kind == oda.SBDefinition && f.name == "" && all.self.Kind != oda.Project {
-			f.name = node.Name
-		}
+		f.Nodes = append(f.Nodes, *all.nodes[ref])
 	}
-	f.Nodes[0].Title = cmp.Or(f.Nodes[0].Title, f.name) // as the page has it
 	f.Edges = all.reduced()
 	return f, nil
 }
@@ -158,26 +157,39 @@ func (f *relatives) describe(ctx context.Context) error {
 			found = append(found, one)
 		}
 	}
-	titles, err := f.site.titles(ctx, found)
+	titles, err := f.site.cfg.Names.Of(ctx, found)
 	if err != nil {
 		return err
 	}
 	begins := 0
 	for i, one := range found {
 		node := f.nodes[one.Ref]
-		node.Title = titles[i]
+		node.Title, node.Status = titles[i], one.Standing
 		if node.Kind == oda.ExecutionBlock && begins < shownBegins {
 			begins++
 			node.Began = f.site.began(ctx, node.ID)
 		}
 	}
-	for _, one := range found { // a block may name its SBDefinition only through an SBInstance
-		for _, r := range one.Summary.References {
-			if through := f.nodes[oda.Ref{Kind: r.Kind, ID: r.ID}]; through != nil && r.Kind == oda.SBInstance && one.Kind == oda.ExecutionBlock {
-				node := f.nodes[one.Ref]
-				node.Title = cmp.Or(node.Title, through.Title)
-			}
-		}
+	return nil
+}
+
+// define has the SBDefinition that the entity is of stand for the version that it is of.
+func (f *relatives) define(ctx context.Context, self *oda.Found) error {
+	ran, err := f.site.cfg.Names.Ran(ctx, []*oda.Found{self})
+	if err != nil {
+		return err
+	}
+	node := f.nodes[ran[0].Ref]
+	if node == nil || !node.Exists {
+		return nil
+	}
+	was, err := f.site.cfg.Names.In(ctx, ran)
+	if err != nil {
+		return err
+	}
+	node.Name, node.Title = was[0].Text, was[0].Text
+	if current := f.found[node.Ref]; was[0].Version < current.Metadata.Version {
+		node.Past = was[0].Version
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (f *folder) scalar(kind rawjson.Kind, text []byte) {
 // told are the top-level members that the summary shows in addition to what search
 // knows, if they are short texts or numbers.
 var told = []fact{
-	{Name: "status", Value: "Status"},
+	{Name: "status", Value: "Status as written"}, // what was said since stands above it
 	{Name: "description", Value: "Description"},
 	{Name: "subarray_id", Value: "Subarray"},
 	{Name: "executed_on", Value: "Executed on"},

@@ -134,6 +134,7 @@ func (s *Site) group(ctx context.Context, kind oda.Kind, text string) (foundGrou
 		{search.Search{Words: text}, ""},
 		{search.Search{Reference: text}, "that refer to it"},
 		{search.Search{User: text}, "created by this user"},
+		{search.Search{Status: text}, "with this status"},
 		{search.Search{Telescope: text}, "of this telescope"},
 	}
 	if telescope, ok := telescopeNamed(text); ok {

@@ -33,7 +33,11 @@ type boxText struct {
 	Y     int
 	Text  string
 	Small bool
+	Class *oda.Class // of a status
 }
+
+// Mark is where the mark before a status begins.
+func (t boxText) Mark() int { return t.Y - 10 }
 
 type line struct {
 	X1, Y1, X2, Y2, Mid int
@@ -48,6 +52,7 @@ const (
 	graphMargin         = 4
 	roomForName         = 27 // characters
 	roomForID           = 25
+	roomForStatus       = 22 // behind its mark
 )
 
 // columnsOf are the kinds as they stand in the drawing.
@@ -99,7 +104,7 @@ func (v *entityView) Graph() *graph {
 				b.Texts[i].Y = (height-lineHeight*(len(b.Texts)-1)+9)/2 + lineHeight*i
 			}
 			if n.Exists && !n.Self {
-				b.Href = v.EntityHref(n.Ref)
+				b.Href = v.ReferenceHref(oda.Reference{Kind: n.Kind, ID: n.ID, Version: n.Past})
 			}
 			at[n.Ref] = b
 			g.Boxes = append(g.Boxes, b)
@@ -128,6 +133,9 @@ func (n *relative) texts() (lines []boxText) {
 	lines = append(lines, boxText{Text: clipped(n.ID, roomForID), Small: true})
 	if n.Began != "" {
 		lines = append(lines, boxText{Text: n.Began, Small: true})
+	}
+	if n.Status.Text != "" {
+		lines = append(lines, boxText{Text: clipped(n.Status.Text, roomForStatus), Class: &n.Status.Class})
 	}
 	return lines
 }

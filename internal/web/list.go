@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/naming"
 	"oda/search"
 )
 
@@ -180,12 +181,12 @@ func (s *Site) rows(ctx context.Context, items []oda.Found) ([]row, error) {
 		if len(item.Summary.Targets) > shownTargets {
 			rows[i].Summary.Targets, rows[i].More = item.Summary.Targets[:shownTargets], countTargets(item.Summary.Targets, shownTargets)
 		}
-		rows[i].Of = definitionOf(entities[i])
+		rows[i].Of = naming.Definition(entities[i])
 	}
 	if err := s.countCalls(ctx, rows); err != nil {
 		return nil, err
 	}
-	titles, err := s.titles(ctx, entities)
+	titles, err := s.cfg.Names.Of(ctx, entities)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,15 @@ func TestASearchThatFindsNothingSaysWhatToLoosen(t *testing.T) {
 		"q=gamma&telescope=ska_mid&user=nobody":                  {"This filter finds nothing, even alone", "created by nobody"},
 		"ref=x&ref_version=2&user=a&user_match_type=starts_with": {"Each of these filters finds nothing", "created by, starts with a"},
 	} {
-		page := s.get(t, "sbds?"+asked).Text()
-		if !strings.Contains(page, "Nothing was found") || !strings.Contains(page, want.says) || !strings.Contains(page, "without “"+want.without+"”") {
+		says := func() (string, bool) {
+			page := s.get(t, "sbds?"+asked).Text()
+			return page, strings.Contains(page, "Nothing was found") && strings.Contains(page, want.says) && strings.Contains(page, "without “"+want.without+"”")
+		}
+		page, ok := says()
+		for tries := 1; !ok && tries < 20; tries++ { // a busy machine has no time for hints
+			page, ok = says()
+		}
+		if !ok {
 			_, notice, _ := strings.Cut(page, "Nothing was found")
 			notice, _, _ = strings.Cut(notice, "</div>")
 			t.Errorf("%s says\n%s", asked, notice)

@@ -2,9 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
-	"html/template"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -45,6 +42,13 @@ type otherNight struct{ Date, Href string }
 type nightRow struct {
 	night.Block
 	Name, Telescope, InCalls string
+	Status                   oda.Standing
+}
+
+// nightBlock is what the page adds to what the report has of a block.
+type nightBlock struct {
+	title  string
+	status oda.Standing
 }
 
 // slowRow is a slow call. The title is that of its block.
@@ -64,37 +68,12 @@ type failingRow struct {
 // failedIn leads to the calls of a function that failed in a block.
 type failedIn struct{ Block, Href string }
 
-// nightPlot is the night drawn: a bar for each block on one axis of time.
-type nightPlot struct {
-	Width, Height int
-	Lanes         []lane
-	Ticks         []tick
-	Bars          template.HTML
-}
-
-type lane struct {
-	Y    int
-	Name string
-}
-
-type tick struct {
-	X    int
-	Text string
-}
-
-// Sizes of the drawing, and bounds of the page.
+// Bounds of the page.
 const (
-	plotWidth    = 1200
-	plotLeft     = 90
-	plotTop      = 26
-	barHeight    = 22
-	laneGap      = 6
 	nightRows    = 200
 	nightBars    = 1000
-	nightOverlap = 12 // rows of a telescope; what overlaps beyond shares the last
 	nightFailing = 20
 	nightSlow    = 10
-	nightHours   = 6 // that are drawn at least
 )
 
 // night serves the report on a night.
@@ -114,7 +93,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 			clean.Del(name)
 		}
 	}
-	view := nightView{frame: s.newFrame(r, "Night", "night"), Date: clean.Get("date"), Telescope: clean.Get("telescope"), Zone: clean.Get("zone")}
+	view := &nightView{frame: s.newFrame(r, "Night", "night"), Date: clean.Get("date"), Telescope: clean.Get("telescope"), Zone: clean.Get("zone")}
 	view.Crumbs = []crumb{{Name: "Night"}}
 	q, err := night.Parse(clean)
 	if err != nil {
@@ -129,7 +108,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	view.lead(clean, nowIn(view.Zone))
 	if view.Calls == 0 {
 		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
-	} else if err := s.fillNight(r.Context(), &view); err != nil {
+	} else if err := s.fillNight(r.Context(), view); err != nil {
 		return err
 	}
 	return s.page(w, r, "night", view)
@@ -140,22 +119,22 @@ func (s *Site) fillNight(ctx context.Context, view *nightView) error {
 	view.Success, view.InCalls = showShare(view.Calls-view.Failures, view.Calls), showElapsed(view.Took)
 	blocks := view.Blocks[:min(len(view.Blocks), nightRows)]
 	slowest := view.Slowest[:min(len(view.Slowest), nightSlow)]
-	titles, err := s.nightTitles(ctx, blocks, slowest)
+	known, err := s.nightBlocks(ctx, view.Blocks[:min(len(view.Blocks), nightBars)], blocks, slowest)
 	if err != nil {
 		return err
 	}
 	for _, b := range blocks {
-		view.Rows = append(view.Rows, nightRow{Block: b, Name: titles[b.ID], Telescope: telescopeOf(b), InCalls: showElapsed(b.Took)})
+		view.Rows = append(view.Rows, nightRow{b, known[b.ID].title, telescopeOf(b), showElapsed(b.Took), known[b.ID].status})
 	}
 	view.More = len(view.Blocks) - len(view.Rows)
 	for _, call := range slowest {
-		row := slowRow{SlowCall: call, Title: titles[call.Block], Took: showElapsed(call.Took)}
+		row := slowRow{SlowCall: call, Title: known[call.Block].title, Took: showElapsed(call.Took)}
 		_, row.Name = lastName(call.Request)
 		row.Href = view.blockHref(call.Block, url.Values{"call": {strconv.FormatInt(call.Sequence, 10)}}) + "#timeline"
 		view.Slow = append(view.Slow, row)
 	}
 	view.fillFailing()
-	view.Plot = view.draw(titles)
+	view.Plot = view.draw(known)
 	return nil
 }
 
@@ -251,6 +230,18 @@ func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offs
 	return nil
 }
 
+// Legend says what is red in the drawing.
+func (v *nightView) Legend() string {
+	var says []string
+	if slices.ContainsFunc(v.Rows, func(r nightRow) bool { return r.Status.Class == oda.ClassFailed }) {
+		says = append(says, "A red block with a cross failed.")
+	}
+	if v.Failures > 0 {
+		says = append(says, "A thin red mark has the number of calls that failed.")
+	}
+	return strings.Join(says, " ")
+}
+
 // fillFailing tells of the functions that failed most, with names that tell them apart.
 func (v *nightView) fillFailing() {
 	requests := v.FailuresByRequest[:min(len(v.FailuresByRequest), nightFailing)]
@@ -284,111 +275,46 @@ func (v *nightView) blockHref(block string, params url.Values) string {
 	return v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: block}) + question(params)
 }
 
-// nightTitles are the titles of blocks, by their identifiers.
-func (s *Site) nightTitles(ctx context.Context, blocks []night.Block, calls []night.SlowCall) (map[string]string, error) {
-	ids := make(map[string]string)
-	for _, b := range blocks {
-		ids[b.ID] = ""
+// nightBlocks looks up the blocks that are drawn. Those of the rows and of the calls have
+// titles.
+func (s *Site) nightBlocks(ctx context.Context, drawn, rows []night.Block, calls []night.SlowCall) (map[string]nightBlock, error) {
+	blocks := make(map[string]nightBlock)
+	var refs []oda.Ref
+	add := func(id string) {
+		if _, known := blocks[id]; !known {
+			blocks[id] = nightBlock{}
+			refs = append(refs, oda.Ref{Kind: oda.ExecutionBlock, ID: id})
+		}
+	}
+	for _, b := range rows {
+		add(b.ID)
 	}
 	for _, c := range calls {
-		ids[c.Block] = ""
+		add(c.Block)
 	}
-	var refs []oda.Ref
-	for id := range ids {
-		refs = append(refs, oda.Ref{Kind: oda.ExecutionBlock, ID: id})
+	named := len(refs)
+	for _, b := range drawn {
+		add(b.ID)
 	}
 	found, err := s.cfg.Archive.Look(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
-	titles, err := s.titles(ctx, found)
+	titles, err := s.cfg.Names.Of(ctx, found[:named])
 	if err != nil {
 		return nil, err
 	}
-	for i, ref := range refs {
-		ids[ref.ID] = titles[i]
-	}
-	return ids, nil
-}
-
-// draw draws the blocks, each from its first call until its last response. Those of a
-// telescope that overlap lie below each other.
-func (v *nightView) draw(titles map[string]string) nightPlot {
-	p := nightPlot{Width: plotWidth + 20}
-	first, last := v.hours()
-	x := func(at time.Time) int {
-		begin := v.From.Time().Add(time.Duration(first) * time.Hour)
-		hours := min(at.Sub(begin).Hours(), float64(last-first)) // a call may last beyond the night
-		return plotLeft + int(float64(plotWidth-plotLeft)*hours/float64(last-first))
-	}
-	step := 1
-	if last-first > 12 {
-		step = 2
-	}
-	for h := first; h <= last; h += step {
-		at := v.From.Time().Add(time.Duration(h) * time.Hour)
-		p.Ticks = append(p.Ticks, tick{x(at), at.Format("15:04")})
-	}
-	blocks := v.Blocks[:min(len(v.Blocks), nightBars)]
-	var telescopes []string
-	for _, b := range blocks {
-		if name := telescopeOf(b); !slices.Contains(telescopes, name) {
-			telescopes = append(telescopes, name)
+	for i, one := range found {
+		if one == nil {
+			continue
 		}
-	}
-	slices.Sort(telescopes)
-	var bars strings.Builder // by hand, because templates take long for a thousand
-	y := plotTop
-	for _, telescope := range telescopes {
-		p.Lanes = append(p.Lanes, lane{y + 15, clipped(showTelescope(telescope), 11)})
-		var ends []oda.Moment // of the last bar in each row
-		for _, b := range blocks {
-			if telescopeOf(b) != telescope {
-				continue
-			}
-			at := slices.IndexFunc(ends, func(end oda.Moment) bool { return end < b.FirstCall })
-			if at < 0 && len(ends) == nightOverlap {
-				at = nightOverlap - 1
-			} else if at < 0 {
-				at, ends = len(ends), append(ends, 0)
-			}
-			ends[at] = max(ends[at], b.LastResponse)
-			class := ""
-			if b.Failures > 0 {
-				class = ` class="failed"`
-			}
-			title := clipped(titles[b.ID], briefText) + " " + b.ID + ": " + plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + b.FirstCall.Time().Format("15:04") + " to " + v.until(b.LastResponse)
-			fmt.Fprintf(&bars, `<a href="%s"><title>%s</title><rect%s x="%d" y="%d" width="%d" height="%d" rx="2"/></a>`+"\n",
-				template.HTMLEscapeString(v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID})), template.HTMLEscapeString(title), class,
-				x(b.FirstCall.Time()), y+at*(barHeight+2), max(3, x(b.LastResponse.Time())-x(b.FirstCall.Time())), barHeight)
+		block := nightBlock{status: one.Standing}
+		if i < named {
+			block.title = titles[i]
 		}
-		y += len(ends)*(barHeight+2) + laneGap
+		blocks[one.ID] = block
 	}
-	p.Height = y + 6
-	p.Bars = template.HTML(bars.String()) // #nosec G203 -- everything in it was escaped
-	return p
-}
-
-// until writes when a block ended, with the date if that is not in the night.
-func (v *nightView) until(end oda.Moment) string {
-	if end >= v.To {
-		return end.Time().Format("2006-01-02 15:04")
-	}
-	return end.Time().Format("15:04")
-}
-
-// hours returns the hours of the night in which calls were under way, counted from its
-// noon: a night of observing is rarely longer than ten hours, and a phone shows no more.
-func (v *nightView) hours() (first, last int) {
-	since := func(at oda.Moment) float64 { return at.Time().Sub(v.From.Time()).Hours() }
-	first, last = int(math.Ceil(since(v.To))), 0
-	all := first
-	for _, b := range v.Blocks {
-		first = min(first, int(since(b.FirstCall)))
-		last = max(last, int(math.Ceil(since(b.LastResponse))))
-	}
-	first = max(0, min(first, all-nightHours))
-	return first, min(all, max(last, first+nightHours))
+	return blocks, nil
 }
 
 func telescopeOf(b night.Block) string {

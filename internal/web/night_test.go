@@ -297,14 +297,37 @@ func TestAWrongNightCanBeMended(t *testing.T) {
 	}
 }
 
-// A night in which nothing failed does not tell of red blocks, which it does not have.
-func TestANightWithoutFailures(t *testing.T) {
+// A block of a night is red if its observation failed, whatever its calls did. Calls that
+// failed are a mark of their own.
+func TestABlockIsRedIfItsObservationFailed(t *testing.T) {
 	s := emptySite(t)
-	s.storeCalls(t, "eb-1", []string{`{"request":"r","status":"OK","request_sent_at":"2026-03-05T23:00:00Z"}`, failing("r", "it broke")})
-	for at, red := range map[string]bool{"night?date=2026-03-05": false, "night?date=2026-03-01": true} {
-		if page := s.get(t, at).Text(); !strings.Contains(page, "eb-1") || strings.Contains(page, "red block") != red {
-			t.Errorf("%s: it tells of red blocks: %v", at, !red)
-		}
+	fine, wrong := callIn("m.f", 0, 1, false), callIn("m.f", 2, 3, true)
+	for id, calls := range map[string][]string{"eb-silent": {fine}, "eb-well": {fine, wrong, wrong}, "eb-red": {fine, fine}, "eb-broken": {wrong}} {
+		s.storeCalls(t, id, calls)
+	}
+	s.say(t, "ebs/eb-well", `{"status":"Observed"}`)
+	s.say(t, "ebs/eb-red", `{"status":"Observing Failed"}`)
+	s.storeCalls(t, "eb-alone", []string{`{"request":"r","status":"OK","request_sent_at":"2026-03-05T23:00:00Z"}`})
+
+	page := s.says(t, "night?date=2026-03-01", "A red block with a cross failed. A thin red mark has the number of calls that failed.")
+	bars := map[string]string{}
+	for _, found := range regexp.MustCompile(`<a href="\./ebs/(\S+)"( class="[a-z ]*")?><title>.*</title>(.*)</a>`).FindAllStringSubmatch(page, -1) {
+		bars[found[1]] = found[2] + regexp.MustCompile(`<rect|<path|class="calls"`).ReplaceAllString(strings.Join(regexp.MustCompile(`<rect|<path|class="calls"`).FindAllString(found[3], -1), ""), " $0")
+	}
+	want := map[string]string{
+		"eb-silent": " <rect", "eb-well": ` class="status done" <rect <rect class="calls"`, "eb-red": ` class="status failed" <rect <path`, "eb-broken": ` <rect <rect class="calls"`,
+	}
+	if diff := cmp.Diff(want, bars); diff != "" {
+		t.Errorf("the bars (-want +got):\n%s", diff)
+	}
+	if marks := regexp.MustCompile(`<text class="failures"[^>]*>(\d+)<`).FindAllStringSubmatch(page, -1); len(marks) != 2 || marks[0][1]+marks[1][1] != "12" && marks[0][1]+marks[1][1] != "21" {
+		t.Errorf("the numbers of failed calls are %q", marks)
+	}
+	if rows := regexp.MustCompile(`<tr class="failed">\s*<td class="what"><a href="\./ebs/([^"]*)"`).FindAllStringSubmatch(page, -1); len(rows) != 1 || rows[0][1] != "eb-red" {
+		t.Errorf("the red rows are %q", rows)
+	}
+	if other := s.get(t, "night?date=2026-03-05").Text(); strings.Contains(other, " red ") {
+		t.Error("a night in which nothing failed tells of red blocks")
 	}
 }
 

@@ -36,6 +36,7 @@ func (s *Site) Pages() map[string]handler {
 	for _, kind := range oda.Kinds {
 		pages["/"+kind.Collection()] = func(w http.ResponseWriter, r *http.Request) error { return s.list(w, r, kind) }
 		pages["/"+kind.Collection()+"/{id}"] = func(w http.ResponseWriter, r *http.Request) error { return s.entity(w, r, kind) }
+		pages["/"+kind.Collection()+"/{id}/status"] = func(w http.ResponseWriter, r *http.Request) error { return s.statusPart(w, r, kind) }
 	}
 	return pages
 }

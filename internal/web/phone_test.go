@@ -66,9 +66,9 @@ func TestTheReferenceFitsAPhone(t *testing.T) {
 // widths are those of phones, of a tablet, and of a half window and a whole one.
 func widths() []int64 {
 	if env.InProof() {
-		return []int64{320, 360, 375, 390, 768, 801, 960, 1280}
+		return []int64{320, 360, 375, 390, 768, 801, 960, 961, 1024, 1280}
 	}
-	return []int64{320, 390, 801, 1280}
+	return []int64{320, 390, 801, 961, 1280}
 }
 
 // brokenWords finds the words of a usual length that are not on one line.
@@ -88,6 +88,9 @@ const brokenWords = `(() => {
 	}
 	return [...broken];
 })()`
+
+// beyond is by how much the widest table is wider than what it is in.
+const beyond = `Math.max(0, ...[...document.querySelectorAll("table.entities")].map((e) => e.offsetWidth - e.parentElement.clientWidth))`
 
 // Whatever is in the archive, a page is as wide as its window, and a table breaks words
 // only if they are longer than words are.
@@ -118,6 +121,9 @@ func TestTablesFitWithoutBreakingWords(t *testing.T) {
 			do(t, ctx, chromedp.EmulateViewport(width, 800))
 			if over := evaluate[int](t, ctx, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 				t.Errorf("/%s scrolls sideways by %d at a width of %d:\n%s", at, over, width, strings.Join(evaluate[[]string](t, ctx, wide), "\n"))
+			}
+			if beyond := evaluate[float64](t, ctx, beyond); beyond > 1 {
+				t.Errorf("a table of /%s is %g wider than the page's column at a width of %d", at, beyond, width)
 			}
 			if broken := evaluate[[]string](t, ctx, brokenWords); len(broken) > 0 {
 				t.Errorf("/%s breaks these words at a width of %d: %q", at, width, broken)

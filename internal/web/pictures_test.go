@@ -97,6 +97,9 @@ func (s site) absurd(t *testing.T) {
 	} {
 		s.Must("PUT", "/"+at, body, "X-Forwarded-User", long[:64])
 	}
+	for at, status := range map[string]string{"sbds/sbd-absurd": strings.Repeat("words ", 10) + "word", "ebs/eb-absurd": long[:64], "ebs/eb-long": "Observing Failed"} {
+		s.say(t, at, `{"status":"`+status+`","reason":"`+long+strings.Repeat(` words `, 200)+`"}`)
+	}
 }
 
 // absurdCalls are calls without times, with equal times, in odd order, and with long

@@ -48,5 +48,7 @@ func TestATimelineOnPostgreSQL(t *testing.T) {
 	eventually(t, ctx, `document.querySelector(".tally").textContent.includes("3 failed")`)
 	s.storeCalls(t, "eb-1", []string{callIn("m.other", 0, 1, false)})
 	eventually(t, ctx, shown(".tally", "1 call")+" && "+shown(".tally", "none failed"))
+	s.say(t, "ebs/eb-1", `{"status":"Failed","reason":"the wind"}`)
+	eventually(t, ctx, shown("#standing", "the wind")+" && "+shown("#said tr.current", "the wind"))
 	noComplaints(t, ctx, watch)
 }

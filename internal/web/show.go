@@ -35,6 +35,11 @@ var funcs = template.FuncMap{
 	"plural":    plural,
 	"targets":   func(all []oda.Target) string { return countTargets(all, 0) },
 	"telescope": showTelescope,
+	"elapsed":   showElapsed,
+	"mark":      func(c oda.Class) string { return marks[c] },
+	"meant":     meant,
+	"classes":   oda.ClassNames,
+	"failed":    func(c oda.Class) bool { return c == oda.ClassFailed },
 	"rowsOf":    func(on framed, kind oda.Kind, rows []row) table { return table{on.itself(), kind, rows, ""} },
 	"liveRows": func(on framed, kind oda.Kind, rows []row, part string) table {
 		return table{on.itself(), kind, rows, part}

@@ -17,6 +17,7 @@ type side struct {
 	oda.VersionInfo
 	Name    string
 	Current bool
+	Status  oda.Standing // of the entity, whatever the version
 	Href    string
 	calls   []calledLine // those that are compared, if calls are
 }
@@ -105,6 +106,9 @@ func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, err
 		return nil, err
 	}
 	one := &side{Ref: ref, VersionInfo: info, Current: found[0] != nil && found[0].Metadata.Version == info.Metadata.Version}
+	if found[0] != nil {
+		one.Status = found[0].Standing
+	}
 	if one.Current {
 		err = s.entitle(ctx, one, found[0])
 	}
@@ -113,7 +117,7 @@ func (s *Site) side(ctx context.Context, ref oda.Ref, version int64) (*side, err
 
 // entitle gives a side the name of the entity.
 func (s *Site) entitle(ctx context.Context, one *side, found *oda.Found) error {
-	titles, err := s.titles(ctx, []*oda.Found{found})
+	titles, err := s.cfg.Names.Of(ctx, []*oda.Found{found})
 	if err == nil {
 		one.Name = titles[0]
 	}
@@ -131,7 +135,7 @@ func (s *Site) sideEntity(ctx context.Context, one *side) (*oda.Entity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, s.entitle(ctx, one, &oda.Found{Ref: one.Ref, Summary: *about})
+	return e, s.entitle(ctx, one, &oda.Found{Ref: one.Ref, Metadata: e.Metadata, Summary: *about})
 }
 
 // Address names the state that the page shows in a comparison.

@@ -24,7 +24,9 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/naming"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -36,10 +38,14 @@ type Config struct {
 	Archive *archive.Archive
 	// Searcher finds what the pages list.
 	Searcher *search.Searcher
+	// Names says what things were called.
+	Names *naming.Namer
 	// Provenance follows references for the drawings.
 	Provenance *provenance.Tracer
 	// Nights reports on nights.
 	Nights *night.Reporter
+	// Progress reports on how far Projects are.
+	Progress *progress.Reporter
 	// BasePath is the prefix of all paths: empty, or /like/this.
 	BasePath string
 	// Closed says that the archive must know who is calling.

@@ -74,5 +74,5 @@ func TestFailuresOfLongBlocksAreCountedInTheEnd(t *testing.T) {
 	}
 	ctx := env.Browser(t)
 	do(t, ctx, chromedp.Navigate(s.base+"/ebs"))
-	eventually(t, ctx, `[...document.querySelectorAll("tr.failed td[data-name=Failed]")].map((cell) => cell.textContent.trim()).sort().join() === "1,20,20,20,20"`)
+	eventually(t, ctx, `[...document.querySelectorAll("td.bad[data-name=Failed]")].map((cell) => cell.textContent.trim()).sort().join() === "1,20,20,20,20"`)
 }

@@ -322,7 +322,7 @@ func TestTheTimelineShowsOneVersion(t *testing.T) {
 	const second = `2 calls; call-4 call-5; 2 1; Version2, the current one`
 	s.storeCalls(t, "eb-1", []string{callIn("m.g", 0, 1, false), callIn("m.g", 1, 2, false)})
 	eventually(t, ctx, fmt.Sprintf(`%s === %q`, says, second))
-	eventually(t, ctx, `document.querySelector(".live").textContent === "Live"`)
+	eventually(t, ctx, `document.querySelector(".live").matches("[data-connected=true]:empty")`)
 
 	do(t, ctx, chromedp.SendKeys(chromedp.CSS(`#at`), "2026-"))
 	s.storeCalls(t, "eb-1", []string{callIn("m.h", 0, 1, false)})

@@ -188,6 +188,56 @@ class Documents(ClientCase):
             Archive(self.server.url, user="a\nb")
 
 
+class Statuses(ClientCase):
+    def test_are_said_and_read(self):
+        block = self.archive.post("ebs", {"status": "READY"})["eb_id"]
+        first = self.archive.status(block)
+        self.assertEqual((first["sequence"], first["status"], first["class"], first["by"]), (0, "READY", "planned", None))
+        said = self.archive.say(block, "Executing", previous="ready")
+        self.assertEqual((said["sequence"], said["class"], said["previous"]), (1, "running", "READY"))
+        at = datetime(2026, 3, 1, 23, tzinfo=timezone(timedelta(hours=2)))
+        late = self.archive.say(block, "rained out", class_="stopped", reason="rain", at=at, version=1)
+        self.assertEqual((late["class"], late["reason"], late["at"]), ("stopped", "rain", "2026-03-01T21:00:00.000000Z"))
+        self.assertEqual(self.archive.status(block), said)
+        with mock.patch.object(_archive, "STATUS_PAGE", 1):
+            statuses = self.archive.statuses(block)
+            self.assertEqual(list(statuses), [late, said])
+            self.assertEqual(list(statuses), [late, said])
+        self.assertEqual(list(self.archive.statuses(block, limit=1)), [late])
+        self.assertEqual([each["change"] for each in self.archive.changes(id=block)], ["stored", "status", "status"])
+
+    def test_that_contradict_are_a_conflict(self):
+        block = self.archive.post("ebs")["eb_id"]
+        self.archive.say(block, "Aborted", previous=None)
+        for previous in (None, "Executing"):
+            with self.assertRaisesRegex(Conflict, "Aborted") as caught:
+                self.archive.say(block, "Observed", previous=previous)
+            self.assertEqual(caught.exception.differs, {"/previous": (previous, "Aborted")})
+            self.assertEqual(caught.exception.stored, self.archive.status(block))
+        with self.assertRaisesRegex(OdaError, "no version 7"):
+            self.archive.say(block, "Observed", version=7)
+        with self.assertRaisesRegex(OdaError, "1 to 64"):
+            self.archive.say(block, "")
+        with self.assertRaises(NotFound):
+            self.archive.say("eb-none", "Observed")
+        with self.assertRaises(NotFound):
+            list(self.archive.statuses("eb-none"))
+        self.assertEqual(len(list(self.archive.statuses(block))), 1)
+
+    def test_are_found(self):
+        done, failed = (self.archive.post("sbis", {"telescope": "ska_statuses"})["sbi_id"] for _ in range(2))
+        self.archive.say(done, "Fully Observed")
+        self.archive.say(failed, "Failed")
+        found = lambda **filters: [each["id"] for each in self.archive.search("sbis", telescope="ska_statuses", **filters)]  # noqa: E731
+        self.assertEqual(found(class_="done"), [done])
+        self.assertEqual(found(status="FULLY_OBSERVED"), [done])
+        self.assertEqual(found(class_="failed", status=None), [failed])
+        self.assertEqual([each["status"]["class"] for each in self.archive.search("sbis", telescope="ska_statuses", sort="created")],
+                         ["done", "failed"])  # fmt: skip
+        with self.assertRaisesRegex(OdaError, "class"):
+            found(class_="finished")
+
+
 class Lists(ClientCase):
     @classmethod
     def setUpClass(cls):

@@ -163,12 +163,12 @@ class TheSpool(Case):
         with open(os.path.join(folder, "block.json")) as file:
             block = json.load(file)
         url = self.server.url + "/api/v1"
-        self.assertEqual(block, {"spool": 1, "eb_id": self.eb_id, "url": url, "user": "ada", "create": None})
+        self.assertEqual(block, {"spool": 2, "eb_id": self.eb_id, "url": url, "user": "ada", "create": None})
         for n, line in enumerate(self.lines(folder), 1):
             crc, body = line[:-1].split(b" ", 1)
-            key, record = body.split(b" ", 1)
+            key, sort, record = body.split(b" ", 2)
             self.assertEqual(crc, b"%08x" % zlib.crc32(body))
-            self.assertEqual(key, b"%s-%d" % (session.encode(), n))
+            self.assertEqual((key, sort), (b"%s-%d" % (session.encode(), n), b"record"))
             self.assertEqual(json.loads(record)["request_args"]["args"], [n - 1])
         self.assertEqual(oct(os.stat(folder).st_mode)[-3:], "700")
         self.assertEqual(self.drained(), [0, 1, 2])
@@ -179,13 +179,13 @@ class TheSpool(Case):
         eb_id, session = self.eb_id + "x", "2c81153aee1a11b8"
         folder = os.path.join(self.spool, "%s.%s" % (eb_id, session))
         os.mkdir(folder)
-        block = '{"spool":1,"eb_id":"%s","url":"%s/api/v1","user":"g\u00f6","create":{"n":1.50}}\n'
+        block = '{"spool":2,"eb_id":"%s","url":"%s/api/v1","user":"g\u00f6","create":{"n":1.50}}\n'
         self.write(folder, [(block % (eb_id, self.server.url)).encode()], "block.json")
         self.write(
             folder,
             [
-                'e033fab5 2c81153aee1a11b8-1 {"request":"go","n":0,"t":"é<>"}\n'.encode(),
-                '07eee386 2c81153aee1a11b8-2 {"request":"go","n":1.50}\n'.encode(),
+                'ce740ca6 2c81153aee1a11b8-1 record {"request":"go","n":0,"t":"é<>"}\n'.encode(),
+                '30f2098d 2c81153aee1a11b8-2 record {"request":"go","n":1.50}\n'.encode(),
             ],
         )
         self.assertTrue(oda_helper.drain(PATIENCE))
@@ -286,7 +286,7 @@ class TheSpool(Case):
         folder = self.left(1, EB_ID="eb-nobody-has-this")
         # A later session of the block has its turn after the first.
         later = shutil.copytree(folder, folder[:-16] + "0123456789abcdef")
-        self.write(later, [_spool.line(b"0123456789abcdef", 1, b'{"request":"x"}')])
+        self.write(later, [_spool.line(b"0123456789abcdef", 1, _spool.RECORD, b'{"request":"x"}')])
         leftovers = Leftovers(lambda url: True, lambda eb_id: None)
         self.addCleanup(leftovers.close)
         leftovers.round([self.spool], set())
@@ -345,8 +345,8 @@ class TheSpool(Case):
         folder = self.left(5)
         lines = self.lines(folder)
         session = folder[-16:].encode()
-        lines[1] = _spool.line(session, 2, b'{"status":"OK"}')
-        lines[3] = _spool.line(session, 4, b'{"request":"a","response":5}')
+        lines[1] = _spool.line(session, 2, b"record", b'{"status":"OK"}')
+        lines[3] = _spool.line(session, 4, b"record", b'{"request":"a","response":5}')
         self.write(folder, lines)
         with self.assertLogs("oda_helper", "ERROR") as logs:
             self.assertEqual(self.drained(well=False), [0, 2, 4])
@@ -531,11 +531,21 @@ class TheSpool(Case):
         self.assertEqual(len(logs.output), 6, logs.output)
         self.assertEqual(len(self.sessions()), 6)
 
-    def test_of_a_newer_format_is_left_alone(self):
+    def test_of_another_form_is_left_alone_and_named(self):
         folder = self.left(1)
-        block = self.lines(folder, "block.json")[0]
-        self.write(folder, [block.replace(b'"spool":1', b'"spool":2')], "block.json")
-        with self.assertLogs("oda_helper", "ERROR") as logs:
-            self.assertEqual(self.drained(well=False), [])
-        self.assertIn("use a newer program", logs.output[0])
-        self.assertEqual(self.sessions(), [folder])
+        (block,), segment = self.lines(folder, "block.json"), self.lines(folder)
+        for form in (b"1", b"3"):
+            with self.subTest(form):
+                self.fresh()
+                self.write(folder, [block.replace(b'"spool":2', b'"spool":' + form)], "block.json")
+                with self.assertLogs("oda_helper", "WARNING") as logs:
+                    scan(7)  # a script that does something else learns of it, once
+                    self.flushed()
+                    wait_until(lambda: logs.output, "the warning")
+                    self.assertTrue(oda_helper.close())
+                said = "What is in %s cannot be sent: its block.json says that it is of form %s" % (folder, form.decode())
+                self.assertEqual([said in text for text in logs.output], [True], logs.output)
+                with self.assertLogs("oda_helper", "ERROR") as logs:
+                    self.drained(well=False)
+                self.assertIn(said, logs.output[0])
+                self.assertEqual((self.sessions(), self.lines(folder)), ([folder], segment))

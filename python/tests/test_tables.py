@@ -85,7 +85,16 @@ class ADataFrame(TableCase):
         ids = list(documents.prj_id)
         self.assertEqual(list(self.archive.search("prjs", telescope="other", fields="id", sort="created").to_pandas().id), ids)
         self.assertEqual(list(self.archive.versions(ids[0]).to_pandas().version), [1])
-        changes = self.archive.changes(id=ids).to_pandas()
+        self.archive.say(ids[0], "Observed", reason="at last")
+        statuses = self.archive.statuses(ids[0]).to_pandas()
+        self.assertEqual((list(statuses.columns), list(statuses.reason)), (list(_tables.STATUSES), ["at last"]))
+        self.assertEqual(str(statuses["at"].dt.tz), "UTC")
+        frame = self.archive.search("prjs", telescope="other", sort="created").to_pandas()
+        self.assertEqual((frame.status[0], frame["class"][0], frame.status_at[0]), ("Observed", "done", statuses["at"][0]))
+        self.assertTrue(self.pandas.isna(frame.status_at[1]) and self.pandas.isna(frame.status[1]))
+        said = self.archive.changes(id=ids[0]).to_pandas()
+        self.assertEqual((list(said.change), said.current[1], str(said.current.dtype)), (["stored", "status"], True, "boolean"))
+        changes = self.archive.changes(id=ids, kind="prjs", limit=2).to_pandas()
         self.assertEqual((list(changes.id), list(changes.first_sequence.isna())), (ids, [True, True]))
 
 

@@ -18,7 +18,10 @@ def accepted(archive: Archive, place: Any, kinds: List[Kind]) -> None:
     for kind in kinds:
         archive.query(kind, user="a", user_match_type="contains", last_modified_before="2026-01-01")
     archive.changes(kind=kinds)
-    print(ids, documents, names)
+    archive.search("ebs", status="observed", class_="done")
+    archive.say("eb-1", "rained out", class_="stopped", at=datetime.now(), previous=None, kind="eb")
+    statuses: Listing[Dict[str, Any]] = archive.statuses("eb-1", limit=5)
+    print(ids, documents, names, statuses)
 
 
 def refused(archive: Archive) -> None:
@@ -26,6 +29,11 @@ def refused(archive: Archive) -> None:
     archive.search("sbdz")  # type: ignore[call-overload]
     archive.search("sbds", sort="name")  # type: ignore[call-overload]
     archive.search("sbds", fields="all")  # type: ignore[call-overload]
+    archive.search("ebs", class_="finished")  # type: ignore[call-overload]
+    archive.search("ebs", state="done")  # type: ignore[call-overload]
+    archive.say("eb-1", "Observed", class_="finished")  # type: ignore[arg-type]
+    archive.say("eb-1", "Observed", because="rain")  # type: ignore[call-arg]
+    archive.say("eb-1", 3)  # type: ignore[arg-type]
     archive.search("sbds", cone=(1, 2, 3, 4))  # type: ignore[call-overload]
     archive.search("sbds", fields="id").targets()  # type: ignore[attr-defined]
     archive.query("sbds", colour="red")  # type: ignore[call-arg]

@@ -47,10 +47,11 @@ type Fault struct {
 // Report is what an audit has found so far. Its numbers may be read while the
 // audit runs.
 type Report struct {
-	Total    atomic.Int64 // versions and records that there should be; 0: not yet known
+	Total    atomic.Int64 // versions, records and statuses that there should be; 0: not yet known
 	Entities atomic.Int64
 	Versions atomic.Int64
 	Records  atomic.Int64
+	Statuses atomic.Int64
 	Faulty   atomic.Int64 // faults
 	byClass  map[Class]int64
 	most     int64
@@ -135,6 +136,23 @@ type RecordRow struct {
 	Seal     []byte
 }
 
+// StatusRow is a status.
+type StatusRow struct {
+	Entity Key
+	engine.StatusRow
+	Position int64
+	Digest   []byte
+}
+
+// StandingRow is what is kept of the current status of an entity.
+type StandingRow struct {
+	Entity    Key
+	Ref       oda.Ref
+	CreatedOn oda.Instant
+	Folded    string
+	oda.Standing
+}
+
 // EntryRow is what listings and searches know about an entity.
 type EntryRow struct {
 	Entity  Key
@@ -173,41 +191,47 @@ type ChangeRow struct {
 const Unnumbered = 1 << 62
 
 // Rows yields all rows of an archive, from one snapshot, ordered by entity and then
-// by version or sequence number. Changes are ordered by version and then by sequence
-// number; nil means that versions and records have positions of their own.
+// by version or sequence number. Changes are those of versions and records, ordered by
+// version and then by sequence number, and Said those of statuses; nil means that versions,
+// records and statuses have positions of their own.
 type Rows struct {
-	Heads    iter.Seq2[HeadRow, error]
-	Versions iter.Seq2[VersionRow, error]
-	Records  iter.Seq2[RecordRow, error]
-	Entries  iter.Seq2[EntryRow, error]
-	Days     iter.Seq2[DayRow, error]
-	Changes  iter.Seq2[ChangeRow, error]
-	Listed   bool // listings have a table of their own
+	Heads     iter.Seq2[HeadRow, error]
+	Versions  iter.Seq2[VersionRow, error]
+	Records   iter.Seq2[RecordRow, error]
+	Statuses  iter.Seq2[StatusRow, error]
+	Standings iter.Seq2[StandingRow, error]
+	Entries   iter.Seq2[EntryRow, error]
+	Days      iter.Seq2[DayRow, error]
+	Changes   iter.Seq2[ChangeRow, error]
+	Said      iter.Seq2[ChangeRow, error]
+	Listed    bool // listings have a table of their own
 }
 
 // Run audits the rows. It returns an error only if they cannot be read.
 func Run(rows Rows, report *Report) error {
-	a := &auditor{
-		report: report, listedApart: rows.Listed, loggedApart: rows.Changes != nil,
-		heads: pull(rows.Heads), versions: pull(rows.Versions), records: pull(rows.Records), entries: pull(rows.Entries), days: pull(rows.Days),
-	}
+	a := &auditor{report: report, listedApart: rows.Listed, loggedApart: rows.Changes != nil}
 	if !a.loggedApart {
 		rows.Changes = func(func(ChangeRow, error) bool) {}
+		rows.Said = rows.Changes
 	}
-	a.changes = pull(rows.Changes)
-	defer a.heads.stop()
-	defer a.versions.stop()
-	defer a.records.stop()
-	defer a.entries.stop()
-	defer a.days.stop()
-	defer a.changes.stop()
-	for {
-		if err := cmp.Or(a.heads.err, a.versions.err, a.records.err, a.entries.err, a.days.err, a.changes.err); err != nil {
-			return err
+	a.heads = pull(a, rows.Heads, func(r HeadRow) Key { return r.Entity })
+	a.versions = pull(a, rows.Versions, func(r VersionRow) Key { return r.Entity })
+	a.records = pull(a, rows.Records, func(r RecordRow) Key { return r.Entity })
+	a.statuses = pull(a, rows.Statuses, func(r StatusRow) Key { return r.Entity })
+	a.standings = pull(a, rows.Standings, func(r StandingRow) Key { return r.Entity })
+	a.entries = pull(a, rows.Entries, func(r EntryRow) Key { return r.Entity })
+	a.days = pull(a, rows.Days, func(r DayRow) Key { return r.Entity })
+	a.changes = pull(a, rows.Changes, func(r ChangeRow) Key { return r.Entity })
+	a.said = pull(a, rows.Said, func(r ChangeRow) Key { return r.Entity })
+	defer func() {
+		for _, s := range a.all {
+			s.stop()
 		}
-		key, more := a.next()
-		if !more {
-			return nil
+	}()
+	for {
+		key, more, err := a.next()
+		if !more || err != nil {
+			return err
 		}
 		a.entity(key)
 	}
@@ -218,13 +242,21 @@ type stream[T any] struct {
 	row  T
 	more bool
 	err  error
+	key  func(T) Key
 	next func() (T, error, bool)
-	stop func()
+	end  func()
 }
 
-func pull[T any](rows iter.Seq2[T, error]) *stream[T] {
-	s := &stream[T]{}
-	s.next, s.stop = iter.Pull2(rows)
+// source is a stream of any rows.
+type source interface {
+	ahead() (key Key, more bool, err error)
+	stop()
+}
+
+func pull[T any](a *auditor, rows iter.Seq2[T, error], key func(T) Key) *stream[T] {
+	s := &stream[T]{key: key}
+	s.next, s.end = iter.Pull2(rows)
+	a.all = append(a.all, s)
 	s.advance()
 	return s
 }
@@ -234,32 +266,42 @@ func (s *stream[T]) advance() {
 	s.more = s.more && s.err == nil
 }
 
+// ahead returns the entity of the next row.
+func (s *stream[T]) ahead() (Key, bool, error) { return s.key(s.row), s.more, s.err }
+
+func (s *stream[T]) stop() { s.end() }
+
+// of reports whether the next row is that of an entity.
+func (s *stream[T]) of(key Key) bool { return s.more && s.key(s.row) == key }
+
 // auditor audits the entities one by one.
 type auditor struct {
 	report      *Report
-	listedApart bool // listings have a table of their own
-	loggedApart bool // the log of changes has rows of its own
+	listedApart bool     // listings have a table of their own
+	loggedApart bool     // the log of changes has rows of its own
+	all         []source // the streams
 	heads       *stream[HeadRow]
 	versions    *stream[VersionRow]
 	records     *stream[RecordRow]
+	statuses    *stream[StatusRow]
+	standings   *stream[StandingRow]
 	entries     *stream[EntryRow]
 	days        *stream[DayRow]
 	changes     *stream[ChangeRow]
+	said        *stream[ChangeRow]
 	document    document
 }
 
 // next returns the next entity that has a row in any stream.
-func (a *auditor) next() (first Key, more bool) {
-	note := func(there bool, key Key) {
+func (a *auditor) next() (first Key, more bool, err error) {
+	for _, s := range a.all {
+		key, there, err := s.ahead()
+		if err != nil {
+			return first, false, err
+		}
 		if there && (!more || key.compare(first) < 0) {
 			first, more = key, true
 		}
 	}
-	note(a.heads.more, a.heads.row.Entity)
-	note(a.versions.more, a.versions.row.Entity)
-	note(a.records.more, a.records.row.Entity)
-	note(a.entries.more, a.entries.row.Entity)
-	note(a.days.more, a.days.row.Entity)
-	note(a.changes.more, a.changes.row.Entity)
-	return first, more
+	return first, more, nil
 }

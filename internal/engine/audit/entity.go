@@ -33,22 +33,23 @@ func (a *auditor) entity(key Key) {
 	if key.Ref.ID == "" {
 		e.name = fmt.Sprintf("entity %d", key.Number)
 	}
-	if a.heads.more && a.heads.row.Entity == key {
+	if a.heads.of(key) {
 		head := a.heads.row
 		e.head, e.name = &head, nameOf(head.Ref)
 		a.heads.advance()
 		a.report.Entities.Add(1)
 	}
-	versions, records := a.report.Versions.Load(), a.report.Records.Load()
+	versions, records, statuses := a.report.Versions.Load(), a.report.Records.Load(), a.report.Statuses.Load()
 	e.log()
 	e.unknown(math.MaxInt64, 0)
-	entry, days := e.entry(), e.indexedDays()
+	now := e.readStatuses()
+	standing, entry, days := e.standing(), e.entry(), e.indexedDays()
 	if e.head == nil {
-		versions, records = a.report.Versions.Load()-versions, a.report.Records.Load()-records
-		if versions+records == 0 {
+		versions, records, statuses = a.report.Versions.Load()-versions, a.report.Records.Load()-records, a.report.Statuses.Load()-statuses
+		if versions+records+statuses == 0 {
 			a.report.Add(Orphan, e.name, "listings, searches or the log of changes know it, but nothing is stored")
 		} else {
-			a.report.Add(Orphan, e.name, "has no head, but %d versions and %d records", versions, records)
+			a.report.Add(Orphan, e.name, "has no head, but %d versions, %d records and %d statuses", versions, records, statuses)
 		}
 		return
 	}
@@ -58,6 +59,7 @@ func (a *auditor) entity(key Key) {
 	}
 	e.checkHead()
 	e.checkEntry(entry)
+	e.checkStanding(standing, now)
 	e.checkDays(days)
 }
 
@@ -66,7 +68,7 @@ func nameOf(ref oda.Ref) string { return fmt.Sprintf("%s %s", ref.Kind, ref.ID) 
 // log reads versions and records in the order in which they were written: what was
 // recorded before a version, the records that came with it, the version itself.
 func (e *entity) log() {
-	for e.versions.more && e.versions.row.Entity == e.key {
+	for e.versions.of(e.key) {
 		v := e.versions.row
 		e.versions.advance()
 		e.report.Versions.Add(1)
@@ -123,7 +125,7 @@ func (e *entity) listed(v *VersionRow) {
 
 // each reads the records up to a sequence number.
 func (e *entity) each(upTo int64, check func(*RecordRow)) {
-	for e.records.more && e.records.row.Entity == e.key && e.records.row.Sequence <= upTo {
+	for e.records.of(e.key) && e.records.row.Sequence <= upTo {
 		r := e.records.row
 		e.records.advance()
 		e.report.Records.Add(1)

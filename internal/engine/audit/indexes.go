@@ -11,7 +11,7 @@ import (
 
 // entry reads what listings and searches know about the entity.
 func (e *entity) entry() (entry EntryRow) {
-	if e.entries.more && e.entries.row.Entity == e.key {
+	if e.entries.of(e.key) {
 		entry = e.entries.row
 		e.entries.advance()
 	}
@@ -32,12 +32,9 @@ func (e *entity) checkEntry(entry EntryRow) {
 	if entry.CreatedOn != nil && *entry.CreatedOn != m.CreatedOn {
 		e.report.Add(Index, e.name, "searches know another time of creation")
 	}
-	if e.current == nil || e.current.Damage != nil || e.version != m.Version {
+	extract := e.extract()
+	if extract == nil {
 		return
-	}
-	extract, err := summary.OfBody(h.Ref.Kind, oda.Body{Text: e.current.Text, Slots: e.current.Slots})
-	if err != nil {
-		return // the document was already reported as damaged
 	}
 	made := extract.Summary()
 	switch {
@@ -54,6 +51,19 @@ func (e *entity) checkEntry(entry EntryRow) {
 	case entry.Terms != nil && !slices.Equal(slices.Sorted(slices.Values(entry.Terms)), made.Terms(h.Ref)):
 		e.report.Add(Index, e.name, "the index of words and references has other terms than its document")
 	}
+}
+
+// extract returns what the current version says for its summary, nil if it is missing or
+// damaged, which is reported elsewhere.
+func (e *entity) extract() *summary.Extract {
+	if e.current == nil || e.current.Damage != nil || e.version != e.head.Metadata.Version {
+		return nil
+	}
+	extract, err := summary.OfBody(e.head.Ref.Kind, oda.Body{Text: e.current.Text, Slots: e.current.Slots})
+	if err != nil {
+		return nil
+	}
+	return extract
 }
 
 // Key checks the idempotency key that created an entity.
@@ -77,7 +87,7 @@ const mostDays = 100_000
 // indexedDays reads the rows of the block in the index of days.
 func (e *entity) indexedDays() map[dayPart]int64 {
 	indexed := make(map[dayPart]int64)
-	for e.days.more && e.days.row.Entity == e.key {
+	for e.days.of(e.key) {
 		if len(indexed) < 2*mostDays {
 			indexed[dayPart{e.days.row.Day, e.days.row.Part}] = e.days.row.First
 		}

@@ -1,9 +1,10 @@
 -- The tables of an archive on PostgreSQL, and why they are as they are. docs/storage.md
 -- has the whole story, and docs/postgres.md the rights that a role needs.
 --
--- An archive keeps three kinds of row: heads, versions and records. The table changes says
--- in which order they were written, and rounds gives them their positions in the log of
--- changes. The other tables follow from these, and make searches and listings fast.
+-- An archive keeps four kinds of row: heads, versions, records and statuses. The table
+-- changes says in which order they were written, and rounds gives them their positions in
+-- the log of changes. The other tables follow from these, and make searches and listings
+-- fast.
 --
 -- Instants are microseconds since 1970, UTC. Days are days of UTC since 1970-01-01.
 -- Kinds are 1 SBDefinition, 2 SBInstance, 3 ExecutionBlock, 4 Project. Every unique key
@@ -19,9 +20,9 @@
 -- made by schema.go. An archive keeps the checksum of this file and is refused if it was
 -- made with another.
 
--- One row per entity. It is the only row at which recording and storing meet. Little of it
--- is indexed, so that a write changes few indexes: what listings and searches need is in
--- creations and catalogue.
+-- One row per entity. It is the only row at which storing, recording and saying a status
+-- meet. Little of it is indexed, so that a write changes few indexes: what listings and
+-- searches need is in creations, catalogue and standings.
 --
 -- Every record changes last_modified_on of its block. An index on it would make each
 -- change write new entries in all indexes of the table. So the index is on listed_on,
@@ -119,6 +120,49 @@ CREATE UNIQUE INDEX records_key ON records (identifier, key) WHERE key IS NOT NU
 CREATE INDEX versions_marks ON versions (kind, identifier, stored_on) WHERE version % 16 = 0;
 CREATE INDEX records_marks  ON records (kind, identifier, recorded_on, sequence) WHERE sequence % 64 = 0;
 
+-- One row per status that was said of an entity. It never changes. The digest is over all
+-- other columns, so it is also the seal.
+CREATE TABLE statuses (
+    kind       smallint NOT NULL,
+    identifier text     COLLATE "C" NOT NULL,
+    sequence   bigint   NOT NULL, -- counts from 1 for each entity
+    version    bigint   NOT NULL, -- of the entity that is meant
+    status     text     COLLATE "C" NOT NULL,
+    class      smallint NOT NULL, -- 0 none, 1 planned, 2 running, 3 done, 4 failed, 5 stopped
+    reason     text     COLLATE "C",
+    at         bigint   NOT NULL,
+    previous   text     COLLATE "C", -- the current status just before
+    current    boolean  NOT NULL,    -- it became the current one
+    said_by    text     COLLATE "C" NOT NULL,
+    said_on    bigint   NOT NULL,
+    key        text     COLLATE "C", -- idempotency key
+    key_digest bytea,                -- of the request that came with the key
+    digest     bytea    NOT NULL,
+    PRIMARY KEY (kind, identifier, sequence)
+);
+-- As with the keys of records, a search for a key must not take the primary key for as
+-- good as this index. So it asks for the identifier and the key only, and looks at the
+-- kinds of what it finds.
+CREATE UNIQUE INDEX statuses_key ON statuses (identifier, key, kind) WHERE key IS NOT NULL;
+
+-- What the status of each entity is that has one: that of its current entry, or, as long as
+-- it has no entries, that of its document. Most entities have none, and neither recording
+-- nor an ordinary update touches this table. Searches by status go along its indexes.
+CREATE TABLE standings (
+    kind       smallint NOT NULL,
+    identifier text     COLLATE "C" NOT NULL,
+    created_on bigint   NOT NULL, -- of the entity
+    status     text     COLLATE "C" NOT NULL,
+    folded     text     COLLATE "C" NOT NULL, -- in the form in which statuses are compared
+    class      smallint NOT NULL,
+    sequence   bigint   NOT NULL, -- of the current entry; 0: the document says it
+    at         bigint   NOT NULL, -- of the current entry
+    last       bigint   NOT NULL, -- sequence of the last entry
+    PRIMARY KEY (kind, identifier)
+);
+CREATE INDEX standings_status ON standings (kind, folded, created_on, identifier);
+CREATE INDEX standings_class  ON standings (kind, class, created_on, identifier) WHERE class > 0;
+
 -- On which days a block has calls: for each day and each 4096 sequence numbers (a part,
 -- counted from 1), the first sequence of that day. Nights look for days.
 CREATE TABLE call_days (
@@ -154,18 +198,20 @@ CREATE TABLE counts (
 ) WITH (fillfactor = 50);
 INSERT INTO counts SELECT kind, shard, 0 FROM generate_series(1, 4) AS kind, generate_series(0, 15) AS shard;
 
--- The log of changes. Every transaction that stores or records leaves one row for each of
--- its statements, however many entities or records that has. It takes a number while it
--- holds the heads that it changes. No number is given twice, even if the sequence is set
+-- The log of changes. Every transaction that stores, records or says leaves one row for
+-- each of its statements, however many entities or records that has. It takes a number
+-- while it holds the heads of what it writes about. No number is given twice, even if the sequence is set
 -- back: versions and records have theirs in one table.
 CREATE SEQUENCE numbers AS bigint;
 CREATE TABLE changes (
     number bigint   PRIMARY KEY,
-    width  bigint   NOT NULL, -- how many positions it takes: one for each version and record
+    width  bigint   NOT NULL, -- how many positions it takes: one for each version, record and status
     names  text[]   COMPRESSION lz4 NOT NULL, -- of each change: identifier, user
     places bigint[] COMPRESSION lz4 NOT NULL, -- of each change: kind of the version that was stored, or 0
-                                              -- for records of a block; its version; first and last sequence
-                                              -- of the records that came; instant of the last
+                                              -- for records of a block, or 16 more than the kind for a
+                                              -- status; its version; first and last sequence of the
+                                              -- records that came, or twice that of the status; instant
+                                              -- of the last
     seal   bytea    NOT NULL
 );
 
@@ -271,3 +317,10 @@ CREATE VIEW record_documents AS
 SELECT r.identifier AS eb_id, r.sequence, r.version, r.recorded_by,
        timestamptz 'epoch' + r.recorded_on * interval '1 microsecond' AS recorded_on, r.key, archive_jsonb(r.text) AS record
 FROM records r;
+
+CREATE VIEW said_statuses AS
+SELECT (ARRAY['SBDefinition', 'SBInstance', 'ExecutionBlock', 'Project'])[kind] AS kind, identifier, sequence, version, status,
+       (ARRAY['planned', 'running', 'done', 'failed', 'stopped'])[class] AS class, reason,
+       timestamptz 'epoch' + at * interval '1 microsecond' AS at, previous, current, said_by,
+       timestamptz 'epoch' + said_on * interval '1 microsecond' AS said_on, key
+FROM statuses;

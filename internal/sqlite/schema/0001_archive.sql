@@ -1,8 +1,8 @@
 -- The tables of an archive on SQLite, and why they are as they are. docs/storage.md has
 -- the whole story.
 --
--- An archive keeps three kinds of row: heads, versions and records. Every version and
--- every record has a position in one log of changes, in the order of commits. The other
+-- An archive keeps four kinds of row: heads, versions, records and statuses. Every version,
+-- record and status has a position in one log of changes, in the order of commits. The other
 -- tables follow from these, and make searches and listings fast.
 --
 -- Instants are microseconds since 1970, UTC. Days are days of UTC since 1970-01-01.
@@ -75,6 +75,46 @@ CREATE TABLE records (
 ) STRICT;
 CREATE UNIQUE INDEX records_sequence ON records (entity, sequence);
 CREATE UNIQUE INDEX records_key      ON records (entity, key) WHERE key IS NOT NULL;
+
+-- One row per status that was said of an entity. It never changes. The digest is over all
+-- other columns, so it is also the seal.
+CREATE TABLE statuses (
+    position   INTEGER PRIMARY KEY,
+    entity     INTEGER NOT NULL,
+    sequence   INTEGER NOT NULL, -- counts from 1 for each entity
+    version    INTEGER NOT NULL, -- of the entity that is meant
+    status     TEXT    NOT NULL,
+    class      INTEGER NOT NULL, -- 0 none, 1 planned, 2 running, 3 done, 4 failed, 5 stopped
+    reason     TEXT,
+    at         INTEGER NOT NULL,
+    previous   TEXT,             -- the current status just before
+    current    INTEGER NOT NULL, -- 1: it became the current one
+    said_by    TEXT    NOT NULL,
+    said_on    INTEGER NOT NULL,
+    key        TEXT,             -- idempotency key
+    key_digest BLOB,             -- of the request that came with the key
+    digest     BLOB    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX statuses_sequence ON statuses (entity, sequence);
+CREATE UNIQUE INDEX statuses_key      ON statuses (entity, key) WHERE key IS NOT NULL;
+
+-- What the status of each entity is that has one: that of its current entry, or, as long as
+-- it has no entries, that of its document. Most entities have none, and neither recording
+-- nor an ordinary update touches this table.
+CREATE TABLE standings (
+    entity     INTEGER PRIMARY KEY,
+    kind       INTEGER NOT NULL,
+    identifier TEXT    NOT NULL,
+    created_on INTEGER NOT NULL, -- of the entity
+    status     TEXT    NOT NULL,
+    folded     TEXT    NOT NULL, -- in the form in which statuses are compared
+    class      INTEGER NOT NULL,
+    sequence   INTEGER NOT NULL, -- of the current entry; 0: the document says it
+    at         INTEGER NOT NULL, -- of the current entry
+    last       INTEGER NOT NULL  -- sequence of the last entry
+) STRICT;
+CREATE INDEX standings_status ON standings (kind, folded, created_on, identifier);
+CREATE INDEX standings_class  ON standings (kind, class, created_on, identifier) WHERE class > 0;
 
 -- On which days a block has calls: for each day and each 4096 sequence numbers (a part,
 -- counted from 1), the first sequence of that day.

@@ -27,5 +27,8 @@
 //   - Who wrote gives up WAL_WRITE_LOCK through xShmLock of the database's handle, as
 //     the last step of a commit or a rollback (sqlite3WalEndWriteTransaction). Before
 //     that, nobody asks for the size of the log or truncates it.
+//   - A new connection is given to each automatic extension, as the first parameter
+//     after *libc.TLS (sqlite3AutoLoadExtensions). With SQLITE_DBCONFIG_ENABLE_QPSG, no
+//     statement asks to be compiled again when a value is bound (sqlite3ExprIsInteger).
 //   - The descriptor of a file is the field Fh of lib.TunixFile (unixSync).
 package vfs

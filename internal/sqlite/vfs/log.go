@@ -57,6 +57,9 @@ var Install = sync.OnceFunc(func() {
 	if rc := lib.Xsqlite3_vfs_register(tls, placed(tls, layer), 1); rc != lib.SQLITE_OK {
 		panic(rc)
 	}
+	if rc := lib.Xsqlite3_auto_extension(tls, Function(keepPlans)); rc != lib.SQLITE_OK {
+		panic(rc)
+	}
 })
 
 // logAt returns the place in the handle of a database, or of its log, that has the

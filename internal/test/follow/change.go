@@ -13,7 +13,9 @@ import (
 type step struct {
 	load.Unit
 	position oda.Position
-	block    int64 // for a record: the version of the block
+	block    int64       // for a record or a status: the version of the entity
+	at       oda.Instant // for a status
+	current  bool
 	by       string
 	on       oda.Instant   // 0 if the feed does not say: before the last record of a change
 	seen     time.Duration // since the beginning of the proof
@@ -28,6 +30,10 @@ type wireChange struct {
 	Version  int64  `json:"version"`
 	First    *int64 `json:"first_sequence"`
 	Last     *int64 `json:"last_sequence"`
+	Sequence *int64 `json:"sequence"`
+	Status   string `json:"status"`
+	At       string `json:"at"`
+	Current  *bool  `json:"current"`
 	By       string `json:"by"`
 	On       string `json:"on"`
 }
@@ -48,6 +54,14 @@ func decodeChange(text []byte) ([]step, error) {
 		Position: oda.Position(c.Position), Ref: oda.Ref{Kind: kind, ID: c.ID}, Version: c.Version, By: c.By, On: oda.InstantOf(on),
 	}
 	switch {
+	case c.Change == "status" && c.First == nil && c.Last == nil && c.Sequence != nil && *c.Sequence >= 1 && c.Status != "" && c.Current != nil:
+		at, err := oda.ParseTime(c.At)
+		if err != nil {
+			return nil, fmt.Errorf("this is not a change: %s", text)
+		}
+		change.Said = &oda.Said{Sequence: *c.Sequence, Text: c.Status, At: oda.InstantOf(at), Current: *c.Current}
+	case c.Sequence != nil || c.Current != nil:
+		return nil, fmt.Errorf("this is not a change: %s", text)
 	case c.Change == "stored" && c.First == nil && c.Last == nil:
 	case c.Change == "recorded" && c.First != nil && c.Last != nil && *c.First >= 1 && *c.Last >= *c.First:
 		change.FirstSequence, change.LastSequence = *c.First, *c.Last
@@ -59,7 +73,10 @@ func decodeChange(text []byte) ([]step, error) {
 
 // steps takes a change apart.
 func steps(c oda.Change) []step {
-	if c.LastSequence == 0 {
+	if s := c.Said; s != nil {
+		return []step{{Unit: load.StatusOf(c.Ref, s.Sequence), position: c.Position, block: c.Version, at: s.At, current: s.Current, by: c.By, on: c.On}}
+	}
+	if c.Stored() {
 		return []step{{Unit: load.VersionOf(c.Ref, c.Version), position: c.Position, by: c.By, on: c.On}}
 	}
 	var all []step

@@ -147,7 +147,7 @@ func onlyTrue(all load.Truth, filter url.Values) load.Truth {
 // report says what happened.
 func (p *proof) report(units int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d versions and records; %v", units, p.Load)
+	fmt.Fprintf(&b, "%d versions, records and statuses; %v", units, p.Load)
 	for i, f := range p.followers {
 		var delays []time.Duration
 		for _, s := range f.log {

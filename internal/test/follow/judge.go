@@ -93,19 +93,34 @@ func (v *verdict) positions(log []step) {
 	}
 }
 
-// entities checks the order of the changes of each entity. A record is between
-// the version that it was recorded into and the next.
+// entities checks the order of the changes of each entity. A record or a status is
+// between the version that it belongs to and the next. A status is current if none before
+// it is of a later time.
 func (v *verdict) entities(log []step) {
-	type state struct{ version, sequence int64 }
+	type state struct {
+		version, sequence, status int64
+		at                        oda.Instant
+	}
 	states := make(map[oda.Ref]state)
 	for _, s := range log {
 		now := states[s.Ref]
-		if s.Sequence == 0 {
+		switch {
+		case s.Status != 0:
+			if s.Status != now.status+1 || s.block != now.version {
+				v.fault(&v.disordered, "position %d: %v of version %d comes after status %d and version %d", s.position, s.Unit, s.block, now.status, now.version)
+			}
+			if s.current != (now.status == 0 || s.at >= now.at) {
+				v.fault(&v.wrong, "position %d: %v of %v is current: %t, after one of %v", s.position, s.Unit, s.at, s.current, now.at)
+			}
+			if now.status = s.Status; s.current {
+				now.at = s.at
+			}
+		case s.Sequence == 0:
 			if s.Version <= now.version {
 				v.fault(&v.disordered, "position %d: %v comes after version %d", s.position, s.Unit, now.version)
 			}
 			now.version = max(now.version, s.Version)
-		} else {
+		default:
 			if s.Sequence <= now.sequence {
 				v.fault(&v.disordered, "position %d: %v comes after record %d", s.position, s.Unit, now.sequence)
 			}

@@ -132,6 +132,36 @@ func TestTheJudgeFindsEveryFault(t *testing.T) {
 	}
 }
 
+func TestTheJudgeKnowsWhichStatusIsCurrent(t *testing.T) {
+	said := func(p oda.Position, sequence, version int64, at oda.Instant, current bool) oda.Change {
+		return oda.Change{Position: p, Ref: plan, Version: version, By: "mary", On: 10, Said: &oda.Said{Sequence: sequence, At: at, Current: current}}
+	}
+	stored := func(p oda.Position, version int64) oda.Change {
+		return oda.Change{Position: p, Ref: plan, Version: version, By: "mary", On: 10}
+	}
+	for about, test := range map[string]struct {
+		change func(log []oda.Change)
+		want   verdict
+	}{
+		"everything in its place":    {func([]oda.Change) {}, verdict{}},
+		"a late one is current":      {func(log []oda.Change) { log[2].Said.Current = true }, verdict{wrong: 1}},
+		"the latest is not current":  {func(log []oda.Change) { log[4].Said.Current = false }, verdict{wrong: 1}},
+		"one of another version":     {func(log []oda.Change) { log[4].Version = 1 }, verdict{wrong: 1, disordered: 1}},
+		"one is another":             {func(log []oda.Change) { log[4].Said.Sequence = 4 }, verdict{missed: 1, unknown: 1, disordered: 1}},
+		"one comes before a version": {func(log []oda.Change) { log[3].Version, log[4].Version = 3, 2 }, verdict{missed: 1, unknown: 1, disordered: 1}},
+	} {
+		log := []oda.Change{stored(1, 1), said(2, 1, 1, 5, true), said(3, 2, 1, 4, false), stored(4, 2), said(5, 3, 2, 5, true)}
+		all := load.Truth{}
+		for _, s := range takeApart(log) {
+			all[s.Unit] = load.Fact{Write: &load.Write{User: "mary", Answered: load.Never}, Block: s.block, On: s.on}
+		}
+		test.change(log)
+		if diff := cmp.Diff(&test.want, judge(takeApart(log), all), cmp.AllowUnexported(verdict{}), cmpopts.IgnoreFields(verdict{}, "faults")); diff != "" {
+			t.Errorf("%s: verdict (-want +got):\n%s", about, diff)
+		}
+	}
+}
+
 func TestTwoReadingsAreComparedUpToHowRecordsAreMerged(t *testing.T) {
 	_, whole := story()
 	for about, test := range map[string]struct {

@@ -15,6 +15,7 @@ import (
 const (
 	storedText   = `{"position":3,"kind":"sbds","id":"sbd-1","change":"stored","version":2,"by":"mary","on":"1970-01-01T00:00:00.000007Z"}`
 	recordedText = `{"position":9,"kind":"ebs","id":"eb-1","change":"recorded","version":1,"first_sequence":4,"last_sequence":5,"by":"mary","on":"1970-01-01T00:00:00.000008Z"}`
+	saidText     = `{"position":10,"kind":"ebs","id":"eb-1","change":"status","version":1,"sequence":2,"status":"Done","class":"done","at":"1970-01-01T00:00:00.000006Z","current":true,"by":"mary","on":"1970-01-01T00:00:00.000009Z"}`
 )
 
 var decoded = map[string][]step{
@@ -23,6 +24,7 @@ var decoded = map[string][]step{
 		{Unit: load.RecordOf(block, 4), position: 8, block: 1, by: "mary"},
 		{Unit: load.RecordOf(block, 5), position: 9, block: 1, by: "mary", on: 8},
 	},
+	saidText: {{Unit: load.StatusOf(block, 2), position: 10, block: 1, at: 6, current: true, by: "mary", on: 9}},
 }
 
 func TestAChangeIsTakenApart(t *testing.T) {
@@ -40,6 +42,9 @@ func TestAChangeIsTakenApart(t *testing.T) {
 		"stored with sequences":      strings.Replace(recordedText, "recorded", "stored", 1),
 		"recorded without sequences": strings.Replace(storedText, "stored", "recorded", 1),
 		"sequences backward":         strings.Replace(recordedText, `:5,`, `:3,`, 1),
+		"a status without sequence":  strings.Replace(saidText, `"sequence":2,`, "", 1),
+		"a status without a time":    strings.Replace(saidText, "1970-01-01T00:00:00.000006Z", "", 1),
+		"stored with a status":       strings.Replace(saidText, `:"status"`, `:"stored"`, 1),
 		"another change":             strings.Replace(storedText, "stored", "deleted", 1),
 	} {
 		if got, err := decodeChange([]byte(text)); err == nil {

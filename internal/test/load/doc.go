@@ -1,7 +1,7 @@
 // Package load writes to an archive as scripts, tools and people do, all at
 // once, and knows afterwards what must be stored.
 //
-// Writers record, store, keep, create and read, at whichever servers there are
+// Writers record, store, keep, create, say statuses and read, at whichever servers there are
 // (writer.go, servers.go). A ledger notes when each write was sent, and what was
 // answered (ledger.go). At the end, everything that is stored is read and compared
 // with it: what was acknowledged is there, once, as it was answered and in order;

@@ -12,12 +12,13 @@ import (
 	"oda"
 )
 
-// Unit is what a write makes: a version of an entity, or a record. The other
-// number is 0.
+// Unit is what a write makes: a version of an entity, a record, or a status. The other
+// numbers are 0.
 type Unit struct {
 	oda.Ref
 	Version  int64
-	Sequence int64
+	Sequence int64 // of the record
+	Status   int64 // its sequence
 }
 
 // VersionOf returns a version of an entity as a unit.
@@ -26,9 +27,20 @@ func VersionOf(ref oda.Ref, n int64) Unit { return Unit{Ref: ref, Version: n} }
 // RecordOf returns the record of a block at a sequence as a unit.
 func RecordOf(ref oda.Ref, sequence int64) Unit { return Unit{Ref: ref, Sequence: sequence} }
 
+// StatusOf returns the status of an entity at a sequence as a unit.
+func StatusOf(ref oda.Ref, sequence int64) Unit { return Unit{Ref: ref, Status: sequence} }
+
+// alike reports whether another unit is one of the same entity and list.
+func (u Unit) alike(other Unit) bool {
+	return u.Ref == other.Ref && (u.Sequence == 0) == (other.Sequence == 0) && (u.Status == 0) == (other.Status == 0)
+}
+
 func (u Unit) String() string {
-	if u.Sequence != 0 {
+	switch {
+	case u.Sequence != 0:
 		return fmt.Sprintf("record %d of %s", u.Sequence, u.ID)
+	case u.Status != 0:
+		return fmt.Sprintf("status %d of %s", u.Status, u.ID)
 	}
 	return fmt.Sprintf("version %d of %s", u.Version, u.ID)
 }
@@ -50,7 +62,7 @@ const Never = time.Duration(math.MaxInt64)
 // Fact is what is known of a unit.
 type Fact struct {
 	Write *Write
-	Block int64       // for a record: the version of the block; 0 if unknown
+	Block int64       // for a record or a status: the version of the entity; 0 if unknown
 	On    oda.Instant // 0 if unknown
 }
 
@@ -136,6 +148,13 @@ func (l *ledger) see(u Unit, mark string) {
 	l.read[u] = mark
 }
 
+// contradict notes that answers do not go together.
+func (l *ledger) contradict(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults = append(l.faults, fmt.Sprintf(format, args...))
+}
+
 // Acknowledged returns how many units were acknowledged so far.
 func (l *ledger) Acknowledged() int {
 	l.mu.Lock()
@@ -191,7 +210,7 @@ func (l *ledger) Of(u Unit) (Fact, bool) {
 func (l *ledger) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	words := []string{fmt.Sprintf("%d versions and records acknowledged, never nothing for more than %v", len(l.acked), l.quiet.Round(time.Millisecond))}
+	words := []string{fmt.Sprintf("%d versions, records and statuses acknowledged, never nothing for more than %v", len(l.acked), l.quiet.Round(time.Millisecond))}
 	for _, action := range slices.Sorted(maps.Keys(l.counts)) {
 		words = append(words, fmt.Sprintf("%s %d", action, l.counts[action]))
 	}
@@ -199,7 +218,7 @@ func (l *ledger) String() string {
 }
 
 // Everything is the actions that occur in every long load.
-var Everything = []string{"record", "record batch", "keep", "store", "several", "create", "refused"}
+var Everything = []string{"record", "record batch", "keep", "store", "several", "create", "status", "refused"}
 
 // Enough returns an error if one of the actions did not occur, so that nothing
 // is proved about it.

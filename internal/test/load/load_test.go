@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -23,10 +24,12 @@ func TestABrokenArchiveIsCaught(t *testing.T) {
 		says   string // "" for none
 	}{
 		"nothing is broken":                         {func(e oda.Engine) oda.Engine { return e }, ""},
-		"a record is acknowledged and not stored":   {func(e oda.Engine) oda.Engine { return leaky{e} }, "were acknowledged as record"},
+		"a record is acknowledged and not stored":   {func(e oda.Engine) oda.Engine { return leaky{e} }, " acknowledged as record"},
 		"a key is forgotten":                        {func(e oda.Engine) oda.Engine { return forgetful{e} }, "is stored 2 times, and not 1 times"},
 		"a part of several entities is stored":      {func(e oda.Engine) oda.Engine { return partial{e} }, "is stored 1 times, and not 4 times"},
 		"a record is stored and said to be missing": {func(e oda.Engine) oda.Engine { return liar{e} }, "was refused, and is stored"},
+		"a status is acknowledged and not stored":   {func(e oda.Engine) oda.Engine { return mute{e} }, "as status"},
+		"a status replaces the current one":         {func(e oda.Engine) oda.Engine { return mistaken{e} }, "is said to be current"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
@@ -167,4 +170,30 @@ func (s liar) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error)
 		return nil, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block})
 	}
 	return receipts, err
+}
+
+// mute acknowledges a status that it did not store, about every second time: there are few
+// of them.
+type mute struct{ oda.Engine }
+
+func (s mute) Say(ctx context.Context, say oda.NewStatus) (*oda.Status, error) {
+	if rand.N(2) > 0 {
+		return s.Engine.Say(ctx, say)
+	}
+	e, err := s.Get(ctx, say.Ref)
+	if err != nil {
+		return nil, err
+	}
+	return say.Entry(e.Metadata.Version, oda.Standing{Last: 1000})
+}
+
+// mistaken takes the last status for the current one.
+type mistaken struct{ oda.Engine }
+
+func (s mistaken) Status(ctx context.Context, ref oda.Ref) (*oda.Status, error) {
+	last, err := s.StatusesBefore(ctx, ref, math.MaxInt64, 1)
+	if err != nil || len(last) == 0 {
+		return s.Engine.Status(ctx, ref)
+	}
+	return &last[0], nil
 }

@@ -47,7 +47,8 @@ func (l *Load) Read(ctx context.Context, host string) (Truth, error) {
 	return all, nil
 }
 
-// readEntity reads the versions and records of an entity, unless it is another's.
+// readEntity reads the versions, statuses and records of an entity, unless it is
+// another's.
 func (l *Load) readEntity(ctx context.Context, c *client.Client, ref oda.Ref, all Truth) error {
 	for info, err := range c.Versions(ctx, ref.Kind, ref.ID) {
 		if err != nil {
@@ -76,8 +77,8 @@ func (l *Load) readEntity(ctx context.Context, c *client.Client, ref oda.Ref, al
 		}
 		all[u] = f
 	}
-	if ref.Kind != oda.ExecutionBlock {
-		return nil
+	if err := l.readStatuses(ctx, c, ref, all); err != nil || ref.Kind != oda.ExecutionBlock {
+		return err
 	}
 	for r, err := range c.Records(ctx, ref.ID, 0) {
 		if err != nil {
@@ -100,6 +101,49 @@ func (l *Load) readEntity(ctx context.Context, c *client.Client, ref oda.Ref, al
 		all[u] = Fact{Write: w, Block: acked.Block, On: r.RecordedOn}
 	}
 	return nil
+}
+
+// readStatuses reads what was said of an entity. What is current, and was before each
+// entry, must follow from the entries.
+func (l *Load) readStatuses(ctx context.Context, c *client.Client, ref oda.Ref, all Truth) error {
+	for {
+		told, err := c.Status(ctx, ref)
+		if err != nil {
+			return err
+		}
+		var entries []oda.Status
+		for said, err := range c.Statuses(ctx, ref) {
+			if err != nil {
+				return err
+			}
+			entries = append(entries, said)
+		}
+		if again, err := c.Status(ctx, ref); err != nil || again != told {
+			if err != nil {
+				return err
+			}
+			continue // a write that nobody waits for has been stored meanwhile
+		}
+		current := oda.Status{Ref: ref, Version: told.Version}
+		for i, said := range slices.Backward(entries) {
+			u := StatusOf(ref, said.Sequence)
+			f := Fact{Write: l.sent(said.Text), Block: said.Version, On: said.On}
+			if f.Write == nil {
+				return fmt.Errorf("%q is stored as %v, and was never sent", said.Text, u)
+			}
+			if said.Sequence != int64(len(entries)-i) || said.Previous != current.Text {
+				l.contradict("%v comes after %q, and was said after %q", u, current.Text, said.Previous)
+			}
+			if current.Sequence == 0 || said.At >= current.At {
+				current = said
+			}
+			all[u] = f
+		}
+		if told != current {
+			l.contradict("%+v is said to be current, and %+v is", told, current)
+		}
+		return nil
+	}
 }
 
 // Check compares what is stored with what was sent, answered and read. The writers
@@ -139,12 +183,12 @@ func (l *Load) Check(all Truth) error {
 		}
 	}
 	order := slices.SortedFunc(maps.Keys(all), func(a, b Unit) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Sequence, b.Sequence))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Status, b.Status))
 	})
-	var one []Unit // versions or records of one entity
+	var one []Unit // versions, records or statuses of one entity
 	for i, u := range order {
 		one = append(one, u)
-		if i+1 < len(order) && order[i+1].Ref == u.Ref && (order[i+1].Sequence == 0) == (u.Sequence == 0) {
+		if i+1 < len(order) && order[i+1].alike(u) {
 			continue
 		}
 		for early, late := range all.Overtaken(one) {

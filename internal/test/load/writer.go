@@ -93,6 +93,8 @@ func (w *writer) act(ctx context.Context) {
 		w.store(ctx, mark, shared)
 	case dice < 87:
 		w.store(ctx, mark, own(oda.ExecutionBlock))
+	case dice < 92:
+		w.say(ctx, mark, shared)
 	case dice < 97:
 		w.several(ctx, mark, own(oda.Project), own(oda.SBInstance), own(oda.ExecutionBlock), shared)
 	default:
@@ -182,6 +184,23 @@ func (w *writer) record(ctx context.Context, mark string, keyed bool) {
 	if oda.CodeOf(err) == oda.NotFound {
 		w.store(ctx, mark+".new", block)
 	}
+}
+
+// say says a status of the block of the group or of an entity that it shares, sometimes
+// late.
+func (w *writer) say(ctx context.Context, mark string, ref oda.Ref) {
+	if rand.N(2) == 0 {
+		ref = w.group.block()
+	}
+	say := client.NewStatus{Status: mark, Class: oda.ClassRunning, Key: mark}
+	if rand.N(3) == 0 {
+		say.At = time.Now().Add(-rand.N(time.Second))
+	}
+	sent := w.load.send(mark, w.name, 1)
+	said, err := untilClear(ctx, w, func(ctx context.Context) (oda.Status, error) { return w.client.Say(ctx, ref, say) })
+	w.note(sent, "status", err, func() map[Unit]Fact {
+		return map[Unit]Fact{StatusOf(ref, said.Sequence): {Block: said.Version, On: said.On}}
+	})
 }
 
 // recordBatch records several at once.

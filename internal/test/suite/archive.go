@@ -9,6 +9,7 @@ import (
 	"oda/archive"
 	"oda/client"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -17,6 +18,7 @@ import (
 // client speaks to.
 type subject interface {
 	oda.Reader
+	oda.Statuses // a key has no digest, and an entry does not say whether it became the current one
 	Put(ctx context.Context, writes []writing) ([]*oda.Entity, error)
 	Create(ctx context.Context, w writing, key string) (*oda.Entity, error)
 	Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error)
@@ -27,6 +29,7 @@ type subject interface {
 	Changes(ctx context.Context, f archive.Following) (oda.ChangePage, error)
 	Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error)
 	Night(ctx context.Context, which client.Night) (*night.Report, error)
+	Progress(ctx context.Context, id string) (*progress.Report, error)
 	// Search reads all pages and calls between after each.
 	Search(ctx context.Context, s search.Search, between func()) ([]oda.Found, error)
 }
@@ -40,8 +43,15 @@ type writing struct {
 // direct is an engine.
 type direct struct {
 	oda.Reader
-	engine oda.Engine
-	nights *night.Reporter
+	engine   oda.Engine
+	nights   *night.Reporter
+	reporter *progress.Reporter
+}
+
+// directTo returns an archive that asks an engine itself.
+func directTo(engine oda.Engine) direct {
+	nights := night.New(engine)
+	return direct{engine, engine, nights, progress.New(engine, nights)}
 }
 
 func (a direct) Put(ctx context.Context, writes []writing) ([]*oda.Entity, error) {
@@ -91,6 +101,10 @@ func (a direct) Changes(ctx context.Context, f archive.Following) (oda.ChangePag
 
 func (a direct) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
 	return provenance.New(a.engine).Graph(ctx, ref)
+}
+
+func (a direct) Progress(ctx context.Context, id string) (*progress.Report, error) {
+	return a.reporter.Report(ctx, id)
 }
 
 func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, error) {

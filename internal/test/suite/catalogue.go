@@ -33,7 +33,7 @@ func (d *desk) mustBeCatalogued(ref oda.Ref) {
 	if err != nil {
 		d.tb.Fatalf("%v", err)
 	}
-	same(d.tb, "what search sees of "+ref.ID, *found, oda.Found{Ref: ref, Metadata: e.Metadata, Summary: *x.Summary()})
+	same(d.tb, "what search sees of "+ref.ID, *found, oda.Found{Ref: ref, Metadata: e.Metadata, Summary: *x.Summary(), Standing: d.stands(ref)})
 	var clauses []oda.Clause
 	for _, term := range x.Summary().Terms(ref) {
 		clauses = append(clauses, oda.Clause{Any: []string{"0no-such-term", term}})

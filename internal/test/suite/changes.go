@@ -39,6 +39,31 @@ var changes = []scenario{
 		d.mustRecord("a", record(2))
 		d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-1 by anna", "ebs/a v2 by anna", "ebs/a v2 2-2 by anna")
 	}},
+	{"a change for each status, between which records do not join", func(t *testing.T, d *desk) {
+		d.mustPut(eb("a"), `{}`)
+		d.mustRecord("a", record(1))
+		d.mustSay(d.saying(eb("a"), "Running"))
+		d.mustRecord("a", record(2))
+		d.mustRecord("a", record(3))
+		late, known := d.as("bert").saying(eb("a"), "Paused"), d.saying(eb("a"), "Out of Time")
+		late.At = new(oda.Instant(1))
+		known.Version, known.Key = 1, &oda.Key{Value: "k"}
+		d.mustUpdate(eb("a"), "")
+		d.mustSay(late)
+		for range 2 {
+			d.mustSay(known)
+		}
+		d.mustSay(d.saying(eb("a"), "Running"))
+		all := d.changed(0, 10, "ebs/a v1 by anna", "ebs/a v1 1-1 by anna", "ebs/a v1 status 1 Running (running, current) by anna", "ebs/a v1 2-3 by anna",
+			"ebs/a v2 by anna", "ebs/a v2 status 2 Paused () by bert", "ebs/a v1 status 3 Out of Time (stopped, current) by anna",
+			"ebs/a v2 status 4 Running (running, current) by anna")
+		same(t, "the end", d.end(), oda.Position(9)) // no position is without a change
+		same(t, "the times of the late one", []oda.Instant{all[5].Said.At, all[5].On}, []oda.Instant{1, late.Now})
+		for i, c := range all {
+			d.changed(c.Position, 10, tellAll(all[i+1:])...)
+		}
+		d.paged(2, 1, oda.ChangeFilter{IDs: []string{"a"}}, 3, "ebs/a v1 status 1 Running (running, current) by anna")
+	}},
 	{"what was refused or sent again is no change", func(t *testing.T, d *desk) {
 		d.mustPut(eb("a"), `{}`)
 		if _, err := d.put(eb("a"), `{}`); err == nil {
@@ -120,6 +145,18 @@ var changesInside = []scenario{
 		d.recent(end-7, 2, nil, 0, "ebs/b v1 by anna", "ebs/a v1 by anna")
 		d.recent(0, 2, stored, end-8, "sbds/a v1 by anna", "ebs/b v1 by anna")
 		d.recent(1, 2, nil, 0)
+	}},
+	{"statuses are changes of their own in reverse too", func(_ *testing.T, d *desk) {
+		d.mustPut(eb("a"), `{}`)
+		d.mustSay(d.saying(eb("a"), "Running"))
+		d.mustRecord("a", record(1))
+		d.mustSay(d.saying(eb("a"), "Failed"))
+		d.mustRecord("a", record(2))
+		d.mustSay(d.saying(eb("a"), "Done"))
+		d.recent(0, 10, nil, 0, "ebs/a v1 status 3 Done (done, current) by anna", "ebs/a v1 1-2 by anna",
+			"ebs/a v1 status 2 Failed (failed, current) by anna", "ebs/a v1 status 1 Running (running, current) by anna", "ebs/a v1 by anna")
+		d.recent(0, 1, nil, 6, "ebs/a v1 status 3 Done (done, current) by anna")
+		d.recent(3, 1, nil, 2, "ebs/a v1 status 1 Running (running, current) by anna")
 	}},
 	{"many records are read in reverse in several parts", func(t *testing.T, d *desk) {
 		d.mustPut(eb("a"), `{}`)
@@ -217,8 +254,15 @@ func (d *desk) recent(before oda.Position, limit int, wants func(*oda.Change) bo
 // tell writes a change in a few words.
 func tell(c oda.Change) string {
 	text := fmt.Sprintf("%s/%s v%d ", c.Kind.Collection(), c.ID, c.Version)
-	if !c.Stored() {
+	if c.Recorded() {
 		text += fmt.Sprintf("%d-%d ", c.FirstSequence, c.LastSequence)
+	}
+	if s := c.Said; s != nil {
+		about := s.Class.String()
+		if s.Current {
+			about += ", current"
+		}
+		text += fmt.Sprintf("status %d %s (%s) ", s.Sequence, s.Text, about)
 	}
 	return text + "by " + c.By
 }

@@ -33,10 +33,12 @@ func (m *machine) compareLog(t *rapid.T) {
 			t.Fatalf("the log has %s behind what was acknowledged later", unit(c))
 		}
 		request = l.request
-		if before := last[c.Ref]; before.change.On >= c.On {
+		if before := last[c.Ref]; c.Said == nil && before.change.On >= c.On {
 			t.Fatalf("the log has %s behind a later change of the same entity", unit(c))
 		}
-		last[c.Ref] = l
+		if c.Said == nil { // a status is of when it was said, and changes no instant
+			last[c.Ref] = l
+		}
 	}
 	for _, l := range want {
 		t.Fatalf("the log lacks %s", unit(l.change))
@@ -47,11 +49,14 @@ func (m *machine) compareLog(t *rapid.T) {
 	same(t, fmt.Sprintf("the changes behind %d", from), m.follow(t, oda.Position(from)), append([]oda.Change{}, seen[i:]...))
 }
 
-// unit writes a version or a record.
+// unit writes a version, a record or a status.
 func unit(c oda.Change) string {
 	text := fmt.Sprintf("%s/%s v%d by %s on %s", c.Kind.Collection(), c.ID, c.Version, c.By, c.On)
-	if !c.Stored() {
+	if c.Recorded() {
 		text += fmt.Sprintf(" #%d", c.LastSequence)
+	}
+	if c.Said != nil {
+		text += fmt.Sprintf(" %+v", *c.Said)
 	}
 	return text
 }
@@ -79,7 +84,7 @@ func (m *machine) follow(t *rapid.T, after oda.Position) []oda.Change {
 				one := c
 				one.Position -= oda.Position(c.LastSequence - sequence)
 				one.FirstSequence, one.LastSequence = sequence, sequence
-				if !c.Stored() {
+				if c.Recorded() {
 					one.On = m.model.recordedOn(c.Ref, sequence)
 				}
 				seen = append(seen, one)

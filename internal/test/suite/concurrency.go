@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/test/proof"
 )
 
@@ -134,6 +135,43 @@ var concurrency = []scenario{
 			same(t, "the number of records", len(d.records("b")), round+1)
 		}
 	}},
+	{"of many who say a status with one guard exactly one is heard", func(t *testing.T, d *desk) {
+		const n = 16
+		d.mustPut(eb("b"), `{}`)
+		previous := ""
+		for round := range 12 {
+			says, errs := make([]oda.NewStatus, n), make([]error, n)
+			for i := range says {
+				says[i] = d.guarded(eb("b"), previous, fmt.Sprintf("%d by %d", round, i))
+			}
+			together(t, n, func(i int) error {
+				_, errs[i] = d.store.Say(d.ctx, says[i])
+				return nil
+			})
+			onlyOne(t, errs, oda.StatusMismatch)
+			winner, now := slices.Index(errs, nil), d.status(eb("b"))
+			same(t, "the status", []any{now.Sequence, now.Text, now.Previous}, []any{int64(round + 1), says[winner].Text, previous})
+			previous = now.Text
+		}
+	}},
+	{"many sayings with one key are one status", func(t *testing.T, d *desk) {
+		const n = 16
+		d.mustPut(eb("b"), `{}`)
+		for round := range 8 {
+			answers := make([]*oda.Status, n)
+			say := d.saying(eb("b"), "Running")
+			say.Key = &oda.Key{Value: fmt.Sprint(round)}
+			together(t, n, func(i int) (err error) {
+				answers[i], err = d.store.Say(d.ctx, say)
+				return err
+			})
+			for _, a := range answers {
+				same(t, "the answer", a, answers[0])
+			}
+			same(t, "the number of entries", len(d.statuses(eb("b"))), round+1)
+		}
+	}},
+	{"many who say statuses lose none, and each follows the one before", sayers},
 	{"no record is lost, whatever races with a write that keeps the records", keepers},
 }
 
@@ -168,6 +206,78 @@ func manyRecorders(t *testing.T, d *desk) {
 	})
 	same(t, "the records", d.records("b"), order)
 	same(t, "the next sequence", d.mustRecord("b", call("last")).Sequence, int64(len(order)+1))
+}
+
+// sayers say statuses of a block, now and late, some of them twice, while others record
+// into it and store it.
+func sayers(t *testing.T, d *desk) {
+	const sayers, each = 8, 25
+	d.mustPut(eb("b"), `{"status":"Ready"}`)
+	start := d.clock.Now()
+	var sent [sayers][]oda.NewStatus
+	for i := range sent {
+		for j := range each {
+			say := d.saying(eb("b"), fmt.Sprintf("%d of %d", j, i))
+			say.Key = &oda.Key{Value: fmt.Sprintf("%d-%d", i, j)}
+			if j%3 > 0 {
+				say.At = new(start + oda.Instant(j*7919%97))
+			}
+			sent[i] = append(sent[i], say)
+		}
+	}
+	answers := make([]oda.Status, sayers*each+1) // by sequence
+	together(t, sayers+2, func(i int) error {
+		for j := range each {
+			switch {
+			case i == sayers:
+				if _, err := d.record("b", call(fmt.Sprint(j))); err != nil {
+					return err
+				}
+				continue
+			case i > sayers:
+				e := d.mustGet(eb("b"))
+				if _, err := d.send(d.keep(eb("b"), document(e.Metadata, fmt.Sprintf(`"status":"n%d"`, j)))); err != nil {
+					return err
+				}
+				continue
+			}
+			said, err := d.store.Say(d.ctx, sent[i][j])
+			if err != nil {
+				return err
+			}
+			if said.Sequence < 1 || said.Sequence > sayers*each || answers[said.Sequence].Sequence > 0 {
+				return fmt.Errorf("%q got the sequence %d", said.Text, said.Sequence)
+			}
+			answers[said.Sequence] = *said
+			if again, err := d.store.Say(d.ctx, sent[i][j]); err != nil || *again != *said {
+				return fmt.Errorf("a retry got %+v, %v; the first answer was %+v", again, err, said)
+			}
+		}
+		return nil
+	})
+	history := d.statuses(eb("b"))
+	slices.Reverse(history)
+	same(t, "the history", history, answers[1:])
+	var current oda.Status
+	var flags []bool
+	for i, s := range history {
+		if want := current.Text; i > 0 && s.Previous != want {
+			t.Fatalf("before entry %d there was %q, and not %q", s.Sequence, s.Previous, want)
+		}
+		flags = append(flags, s.At >= current.At)
+		if s.At >= current.At {
+			current = s
+		}
+	}
+	same(t, "the status", d.status(eb("b")), current)
+	var told []bool
+	for _, c := range d.read(archive.Following{Limit: 1000}).Changes {
+		if c.Said != nil {
+			told = append(told, c.Said.Current)
+		}
+	}
+	same(t, "which the feed says were current", told, flags)
+	same(t, "the version", d.mustGet(eb("b")).Metadata.Version, int64(each+1))
 }
 
 // keepers change a block while others record into it, store it with the records

@@ -11,12 +11,12 @@ import (
 // oddValues are values in unusual spellings.
 var oddValues = []string{
 	`null`, `true`, `0`, `-0`, `0.35e9`, `1E+2`, `123456789012345678901234567890.12345678901234567890`, `""`,
-	`"\u00e9é\/\n\ud83d\ude00"`, `"😀 \" \\"`, `[ ]`, `[1, 2 ,null]`, `{ }`, `{"metadata": {"version" : 1}}`,
+	`"\u00e9é\/\n\ud83d\ude00"`, `"in_PROGRESS"`, `"Draft"`, `"😀 \" \\"`, `[ ]`, `[1, 2 ,null]`, `{ }`, `{"metadata": {"version" : 1}}`,
 	`{"request_responses":[{"a":1}] , "eb_id":"x"}`, "[\n\t{\"a\":\r\n1}\n]",
 }
 
 // oddKeys are keys that mean nothing to the archive, but for search.
-var oddKeys = []string{`"n\u0061me"`, `"telescope"`, `"x_title"`, `"a"`, `""`, `"\u0062"`, `"Metadata"`, `"é"`, `"x y"`, `"$ref"`, `"request"`}
+var oddKeys = []string{`"n\u0061me"`, `"telescope"`, `"x_title"`, `"a"`, `""`, `"\u0062"`, `"Metadata"`, `"é"`, `"x y"`, `"$ref"`, `"st\u0061tus"`, `"request"`}
 
 var space = rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t \r\n"})
 

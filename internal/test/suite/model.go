@@ -16,7 +16,7 @@ type model struct {
 	log       []logged
 }
 
-// logged is what the log of changes must tell of: a version, or a record.
+// logged is what the log of changes must tell of: a version, a record or a status.
 type logged struct {
 	change  oda.Change // of one record at most, without a position
 	request int        // by which it came about; its changes are in any order
@@ -31,6 +31,7 @@ type entity struct {
 	last     int64 // sequence
 	keys     map[string]recorded
 	past     []moment // every state that there was
+	said     saidOf
 }
 
 // moment is a state of an entity, as a GET answers it.
@@ -130,7 +131,7 @@ func differences(w write, stored oda.Metadata) (faults []string) {
 func (m *model) store(w write) {
 	e := m.entities[w.ref]
 	if e == nil {
-		e = &entity{keys: map[string]recorded{}}
+		e = &entity{keys: map[string]recorded{}, said: saidOf{bodies: map[string]string{}, answers: map[string]oda.Status{}}}
 		e.metadata = oda.Metadata{CreatedBy: w.user, CreatedOn: w.at, LastModifiedOn: w.at - 1}
 		m.entities[w.ref] = e
 	}

@@ -20,7 +20,8 @@ var moving = []scenario{
 		d.entered(d.entries(d.end(), everyRef),
 			"ebs/a v1 by anna, created by anna with key k, list [{1 2}] +2", "sbds/a v1 by anna, created by anna",
 			"ebs/a v1 record 3 by bert with key r", "ebs/a v1 record 4 by anna", "sbds/a v2 by bert, created by anna",
-			"ebs/a v2 by anna, created by anna, list [{2 2} {5 5}] +1", "ebs/a v2 record 6 by anna", "ebs/b v1 by anna, created by anna")
+			"ebs/a v2 by anna, created by anna, list [{2 2} {5 5}] +1", "ebs/a v2 record 6 by anna", "ebs/b v1 by anna, created by anna",
+			"ebs/a v1 status 1 Running by bert with key s", "ebs/a v2 status 2 Ready by anna", "sbds/a v2 status 1 Done by anna")
 	}},
 	{"entries end at a position, whatever comes later, and are those of wanted entities", func(t *testing.T, d *desk) {
 		d.mustPut(sbd("x"), `{}`)
@@ -33,7 +34,7 @@ var moving = []scenario{
 		same(t, "the entries", d.entries(until, everyRef), before)
 		d.entered(d.entries(first, everyRef), "sbds/x v1 by anna, created by anna")
 		d.entered(d.entries(d.end(), func(ref oda.Ref) bool { return ref == sbd("a") }),
-			"sbds/a v1 by anna, created by anna", "sbds/a v2 by bert, created by anna", "sbds/a v3 by anna, created by anna")
+			"sbds/a v1 by anna, created by anna", "sbds/a v2 by bert, created by anna", "sbds/a v2 status 1 Done by anna", "sbds/a v3 by anna, created by anna")
 	}},
 	{"entries of long documents, and all but some of them", func(t *testing.T, d *desk) {
 		d.mustPut(eb("a"), `{}`)
@@ -67,6 +68,9 @@ var moving = []scenario{
 			same(t, "the counts", other.counts(), d.counts())
 			for _, ref := range []oda.Ref{eb("a"), sbd("a"), eb("b")} {
 				same(t, "the document", other.text(ref), d.text(ref))
+				same(t, "what was said", other.statuses(ref), d.statuses(ref))
+				same(t, "what search sees", *other.look(ref), *d.look(ref))
+				other.mustBeCatalogued(ref)
 			}
 			same(t, "an earlier state", Render(t, other.mustVersion(eb("a"), 1)), Render(t, d.mustVersion(eb("a"), 1)))
 
@@ -80,9 +84,11 @@ var moving = []scenario{
 			same(t, "what a known key has created", other.mustCreate(eb("new"), "k", filled).Ref, eb("a"))
 			receipt := must.Get(other.one(other.adding("a", other.keyed("r", record(3)))))(t)
 			same(t, "the record of a known key", receipt.Sequence, int64(3))
+			same(t, "the status of a known key", other.mustSay(other.keyedSaying()), d.statuses(eb("a"))[1])
+			same(t, "the next status", other.mustSay(other.saying(eb("a"), "Done")).Sequence, int64(3))
 			same(t, "the next record", other.mustRecord("a", record(7)).Sequence, int64(7))
 			same(t, "the next version", other.mustUpdate(sbd("a"), `"n":3`).Metadata.Version, int64(3))
-			same(t, "the end after more was stored", other.end(), d.end()+2)
+			same(t, "the end after more was stored", other.end(), d.end()+3)
 		}
 	}},
 	{"what does not follow is refused, and the rest is stored", func(t *testing.T, d *desk) {
@@ -106,6 +112,39 @@ var moving = []scenario{
 		other.loaded(entries[5:])
 		same(t, "the entries", other.entries(other.end(), everyRef), entries)
 	}},
+	{"statuses that do not follow are refused, and which are current is worked out", func(t *testing.T, d *desk) {
+		d.mustPut(eb("a"), `{"status":"Ready"}`)
+		d.mustSay(d.keyedSaying())
+		d.mustSay(d.saying(eb("a"), "Done"))
+		d.mustUpdate(eb("a"), `"status":"Failed"`)
+		late := d.saying(eb("a"), "Created")
+		late.At = new(oda.Instant(1))
+		d.mustSay(late)
+		entries := d.entries(d.end(), everyRef)
+		changed := func(at int, change func(*oda.LogEntry)) oda.LogEntry {
+			e, said := entries[at], *entries[at].Said
+			e.Said = &said
+			change(&e)
+			said.Ref, said.Version, said.By = e.Ref, e.Version, e.By
+			return e
+		}
+		wrong := func(at int) oda.LogEntry {
+			return changed(at, func(e *oda.LogEntry) { e.Said.Current = !e.Said.Current })
+		}
+		other := d.fresh()
+		other.loaded([]oda.LogEntry{
+			entries[0], changed(1, func(e *oda.LogEntry) { e.ID = "b" }), entries[2], changed(1, func(e *oda.LogEntry) { e.Version = 2 }), wrong(1), entries[1],
+			changed(1, func(e *oda.LogEntry) { e.By = "eve" }), changed(1, func(e *oda.LogEntry) { e.Said.Text = "running" }), changed(1, func(e *oda.LogEntry) { e.Said.At-- }),
+			changed(2, func(e *oda.LogEntry) { e.Key = "s" }), wrong(2), entries[4], entries[3], wrong(4),
+		},
+			"", "version 1 is not stored, so nothing can be said", "status 1 is not stored, so status 2 cannot follow", "version 2 is not stored", "", oda.ErrPresent.Error(),
+			`another status 1, by "anna"`, "another status 1", "another status 1",
+			"its key was used", "", "version 2 is not stored", "", "")
+		same(t, "the entries", other.entries(other.end(), everyRef), entries)
+		same(t, "the changes", other.allChanges(), d.allChanges())
+		same(t, "what search sees", *other.look(eb("a")), *d.look(eb("a")))
+		same(t, "the status", other.status(eb("a")).Text, "Done")
+	}},
 }
 
 // filled is a block that comes with two records.
@@ -124,6 +163,18 @@ func (d *desk) fill() {
 	d.mustUpdate(eb("a"), listing(record(2), record(5)))
 	d.mustRecord("a", record(6))
 	d.mustPut(eb("b"), `{}`)
+	d.as("bert").mustSay(d.as("bert").keyedSaying())
+	late := d.saying(eb("a"), "Ready")
+	late.At = new(oda.Instant(1))
+	d.mustSay(late)
+	d.mustSay(d.saying(sbd("a"), "Done"))
+}
+
+// keyedSaying returns what is said with a key of block a.
+func (d *desk) keyedSaying() oda.NewStatus {
+	say := d.saying(eb("a"), "Running")
+	say.Version, say.Key = 1, &oda.Key{Value: "s"}
+	return say
 }
 
 // everyRef wants every entity.
@@ -149,8 +200,11 @@ func (d *desk) entered(entries []oda.LogEntry, want ...string) {
 	for i := range entries {
 		e := &entries[i]
 		text := fmt.Sprintf("%s/%s v%d", e.Kind.Collection(), e.ID, e.Version)
-		if !e.Stored() {
+		if e.Recorded() {
 			text += fmt.Sprintf(" record %d", e.Sequence)
+		}
+		if e.Said != nil {
+			text += fmt.Sprintf(" status %d %s", e.Sequence, e.Said.Text)
 		}
 		text += " by " + e.By
 		if e.Key != "" {

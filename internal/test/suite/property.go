@@ -19,6 +19,7 @@ var properties = []scenario{
 			rt.Repeat(map[string]func(*rapid.T){
 				"store": m.store, "update": m.update, "update again": m.update, "several": m.several, "create": m.create,
 				"record": m.record, "record again": m.record, "batch": m.batch, "get": m.get, "list": m.list, "tick": m.tick,
+				"say": m.say, "say again": m.say, "search": m.search,
 			})
 			m.compareAll(rt)
 		})
@@ -283,6 +284,7 @@ func (m *machine) compareAll(t *rapid.T) {
 	for ref := range m.model.entities {
 		m.compare(t, ref)
 		m.comparePast(t, ref)
+		m.compareStatuses(t, ref)
 		if m.desk.engine != nil {
 			m.desk.mustBeCatalogued(ref)
 		}

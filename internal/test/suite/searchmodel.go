@@ -30,6 +30,7 @@ type piece struct {
 	targets          [][2]float64
 	status           string
 	number           float64
+	said             *oda.Standing // nil: what the document says counts
 }
 
 func newGuesser(t *testing.T, d *desk) *guesser {
@@ -56,12 +57,16 @@ func (g *guesser) position() [2]float64 {
 	return pick(g, [2]float64{0, 0}, [2]float64{359.9, 0.1}, [2]float64{10, 89.9}, [2]float64{190, 89.8}, [2]float64{77, -90}, [2]float64{201.365, -43.019}, [2]float64{180, 0})
 }
 
-// write stores a new entity, a new version of one, or a record.
+// write stores a new entity, a new version of one, a record, or a status.
 func (g *guesser) write() {
 	g.desk.clock.Set(g.desk.clock.Now()+oda.Instant(g.random.IntN(3)*50_000), 0)
 	d := g.desk.as(g.user())
-	if len(g.all) > 10 && g.random.IntN(3) == 0 {
+	if len(g.all) > 10 && g.random.IntN(2) == 0 {
 		p := pick(g, g.all...)
+		if g.random.IntN(2) == 0 {
+			g.say(p)
+			return
+		}
 		if p.ref.Kind == oda.ExecutionBlock && g.random.IntN(2) == 0 {
 			p.metadata = d.mustRecord(p.ref.ID, call("now")).Metadata
 			return
@@ -92,7 +97,35 @@ func (g *guesser) draw(p *piece) {
 	for range g.random.IntN(3) {
 		p.targets = append(p.targets, g.position())
 	}
-	p.status, p.number = pick(g, "Draft", "draft", "Observed"), float64(g.random.IntN(5))
+	p.status, p.number = pick(g, "Draft", "draft", "Observed", "", "in-progress", "Nonsense"), float64(g.random.IntN(5))
+}
+
+// say says a status, sometimes late.
+func (g *guesser) say(p *piece) {
+	say := g.desk.saying(p.ref, pick(g, "Ready", "In_Progress", "OBSERVED", "nonsense"))
+	if g.random.IntN(3) == 0 {
+		say.At = new(say.Now - 1)
+	}
+	if g.random.IntN(4) == 0 {
+		say.Class = new(pick(g, oda.ClassDone, oda.ClassFailed))
+	}
+	said := g.desk.mustSay(say)
+	if p.said == nil || said.At >= p.said.At {
+		p.said = &oda.Standing{Text: said.Text, Class: said.Class, At: said.At}
+	}
+}
+
+// stands returns what the status is.
+func (p *piece) stands() oda.Standing {
+	if p.said != nil {
+		return *p.said
+	}
+	return oda.Standing{Text: p.status, Class: classOf(p.status)}
+}
+
+// visible returns what a caller is told of a standing.
+func visible(s oda.Standing) oda.Standing {
+	return oda.Standing{Text: s.Text, Class: s.Class, At: s.At}
 }
 
 // text writes the document.
@@ -144,20 +177,20 @@ func (g *guesser) search() {
 	want := []oda.Found{}
 	for _, p := range g.all {
 		if p.ref.Kind == kind && !slices.ContainsFunc(filters, func(holds func(*piece) bool) bool { return !holds(p) }) {
-			want = append(want, oda.Found{Ref: p.ref, Metadata: p.metadata})
+			want = append(want, oda.Found{Ref: p.ref, Metadata: p.metadata, Standing: p.stands()})
 		}
 	}
 	slices.SortFunc(want, func(a, b oda.Found) int { return order.Compare(order.Place(&a), order.Place(&b)) })
 	got := g.desk.find(kind, strings.Join(params, "&"), func() {})
 	for i := range got {
-		got[i].Summary = oda.Summary{}
+		got[i].Summary, got[i].Standing = oda.Summary{}, visible(got[i].Standing)
 	}
 	same(g.t, strings.Join(params, "&"), got, want)
 }
 
 // filter draws a filter with the judge of it.
 func (g *guesser) filter(add func(param string, holds func(*piece) bool)) {
-	switch g.random.IntN(8) {
+	switch g.random.IntN(10) {
 	case 0:
 		user := pick(g, "anna", "Anna", "bob", "nobody")
 		add("user="+user, func(p *piece) bool { return p.metadata.CreatedBy == user })
@@ -195,6 +228,12 @@ func (g *guesser) filter(add func(param string, holds func(*piece) bool)) {
 			add("last_modified_before="+m.LastModifiedOn.String(), func(p *piece) bool { return p.metadata.LastModifiedOn <= m.LastModifiedOn })
 		}
 	case 6:
+		status := pick(g, "draft", "in progress", "OBSERVED", "Ready", "non-sense", "nonsense")
+		add("status="+status, func(p *piece) bool { return alike(p.stands().Text) == alike(status) })
+	case 7:
+		class := pick(g, oda.ClassPlanned, oda.ClassRunning, oda.ClassDone, oda.ClassFailed)
+		add("class="+class.String(), func(p *piece) bool { return p.stands().Class == class })
+	case 8:
 		status := pick(g, "Draft", "Observed")
 		add(`where=/status = "`+status+`"`, func(p *piece) bool { return p.status == status })
 	default:

@@ -20,6 +20,7 @@ import (
 	"oda/internal/test/judge"
 	"oda/internal/test/must"
 	"oda/night"
+	"oda/progress"
 	"oda/provenance"
 	"oda/search"
 )
@@ -35,10 +36,12 @@ type spoken struct {
 // speak serves an engine until the test ends.
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
+	nights := night.New(engine)
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
-		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: night.New(engine),
-		Bounds: httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
+		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights,
+		Progress: progress.New(engine, nights),
+		Bounds:   httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -103,6 +106,11 @@ func (g guided) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 func (g guided) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
 	add.At, _ = asideOf(ctx)
 	return g.Engine.Append(ctx, add)
+}
+
+func (g guided) Say(ctx context.Context, say oda.NewStatus) (*oda.Status, error) {
+	say.Now, _ = asideOf(ctx)
+	return g.Engine.Say(ctx, say)
 }
 
 // named mints the identifier that the aside says.
@@ -260,6 +268,46 @@ func (s spoken) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 	return receipts, err
 }
 
+func (s spoken) Say(ctx context.Context, say oda.NewStatus) (*oda.Status, error) {
+	sent := client.NewStatus{Status: say.Text, Reason: say.Reason, Version: say.Version}
+	if say.Class != nil {
+		sent.Class = *say.Class
+	}
+	if say.At != nil {
+		sent.At = say.At.Time()
+	}
+	if say.Guarded {
+		sent.Previous = &say.Previous
+	}
+	if say.Key != nil {
+		sent.Key = say.Key.Value
+	}
+	return only(s.as(say.By).Say(about(ctx, oda.Put{At: say.Now}), say.Ref, sent))
+}
+
+func (s spoken) Status(ctx context.Context, ref oda.Ref) (*oda.Status, error) {
+	return only(s.as("").Status(ctx, ref))
+}
+
+func only(said oda.Status, err error) (*oda.Status, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &said, nil
+}
+
+func (s spoken) StatusesBefore(ctx context.Context, ref oda.Ref, before int64, limit int) (page []oda.Status, err error) {
+	for said, err := range s.as("").Statuses(ctx, ref) {
+		if err != nil || len(page) == limit {
+			return page, err
+		}
+		if said.Sequence < before {
+			page = append(page, said)
+		}
+	}
+	return page, nil
+}
+
 func (s spoken) List(ctx context.Context, q oda.Query, page int, between func()) ([]string, error) {
 	q.Limit = page
 	if q.User == "" && q.After == nil {
@@ -301,6 +349,10 @@ func (s spoken) Changes(ctx context.Context, f archive.Following) (oda.ChangePag
 
 func (s spoken) Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error) {
 	return s.as("").Provenance(ctx, ref.Kind, ref.ID)
+}
+
+func (s spoken) Progress(ctx context.Context, id string) (*progress.Report, error) {
+	return s.as("").Progress(ctx, id)
 }
 
 func (s spoken) Night(ctx context.Context, which client.Night) (*night.Report, error) {

@@ -9,7 +9,6 @@ import (
 	"oda"
 	"oda/internal/test/must"
 	"oda/internal/test/proof"
-	"oda/night"
 )
 
 // scenario tests one rule on an initially empty store.
@@ -32,6 +31,7 @@ var groups = []struct {
 	{"creation", creation, creationInside},
 	{"records", records, recordsInside},
 	{"record keys", recordKeys, nil},
+	{"statuses", statuses, nil},
 	{"batches", batches, batchesInside},
 	{"room", nil, room},
 	{"telescopes", nil, telescopes},
@@ -41,6 +41,8 @@ var groups = []struct {
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
 	{"provenance", tracing, tracingInside},
+	{"progress", progressing, progressInside},
+	{"naming", nil, namingInside},
 	{"search", searches, nil},
 	{"changes", changes, changesInside},
 	{"moving", nil, moving},
@@ -57,7 +59,7 @@ func Run(t *testing.T, open func(tb testing.TB) oda.Engine) {
 	shorten(t)
 	desk := func(t *testing.T) *desk {
 		engine := open(t)
-		return newDesk(t, direct{engine, engine, night.New(engine)}, engine)
+		return newDesk(t, directTo(engine), engine)
 	}
 	for _, group := range groups {
 		run(t, group.name, slices.Concat(group.scenarios, group.inside), desk)

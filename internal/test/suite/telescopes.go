@@ -180,6 +180,37 @@ var telescopes = []scenario{
 		add.Telescopes = nil
 		must.Get(d.engine.Append(d.ctx, add))(t)
 	}},
+	{"a bound caller says statuses only of entities of their telescopes, or of none", func(t *testing.T, d *desk) {
+		for _, kind := range oda.Kinds {
+			for i, telescope := range []string{none, "mid", "low"} {
+				ref := oda.Ref{Kind: kind, ID: fmt.Sprint("e", i)}
+				d.mustPut(ref, "{"+of(telescope)+"}")
+				say := d.saying(ref, "Running")
+				say.Telescopes, say.Key = boundTo("mid", "aux"), &oda.Key{Value: "k"}
+				for range 2 { // the second time the key is known
+					_, err := d.store.Say(d.ctx, say)
+					if telescope == "low" {
+						refused(t, err, oda.Forbidden)
+					} else {
+						must.Do(t, err)
+					}
+				}
+				if telescope == "low" {
+					same(t, "the status", d.status(ref), unsaid(ref, 1, "", oda.NoClass))
+					continue
+				}
+				d.mustUpdate(ref, of("low"))
+				_, err := d.store.Say(d.ctx, say)
+				refused(t, err, oda.Forbidden)
+				say.Telescopes = nil
+				same(t, "the entry", d.mustSay(say).Sequence, int64(1))
+			}
+		}
+		unknown := d.saying(eb("unknown"), "Running")
+		unknown.Telescopes = boundTo("mid")
+		_, err := d.store.Say(d.ctx, unknown)
+		refused(t, err, oda.NotFound)
+	}},
 	{"whatever races, a bound caller writes only where the telescope is theirs", movingTelescopes},
 }
 

@@ -1,6 +1,7 @@
 // What a page needs to stay up to date while it is open: follow tells it of
-// changes, and its parts with the attribute data-live renew themselves. The pages
-// work without this file.
+// changes, and its parts with the attribute data-live renew themselves. The attribute
+// names the entity that they are about, if it is only one. The pages work without
+// this file.
 //
 // A browser opens no more than six connections to a host, so the pages share one
 // stream: this file is also the worker that keeps it. Without shared workers, or if
@@ -90,18 +91,30 @@ function keepStream() {
 // follow calls changed with changes of an entity, or of all if none is named, as
 // long as somebody sees the page. Each time it is connected it calls changed
 // without any: what was read before may be out of date, and nothing that is stored
-// later will be missed. It calls state with whether it is connected.
+// later will be missed. It calls state with whether it is connected. Who follows the same
+// on a page shares a connection.
+const following = new Map(); // who follows each entity, and whether they are connected
 function follow({ id = "", changed, state = () => {} }) {
+  const others = following.get(id);
+  if (others) {
+    others.all.push({ changed, state });
+    if (others.connected !== undefined) state(others.connected);
+    if (others.connected) changed([]);
+    return;
+  }
+  const us = { all: [{ changed, state }] };
+  following.set(id, us);
   const hear = ({ connected, changes = [] }) => {
     if (connected !== undefined) {
-      state(connected);
+      us.connected = connected;
+      us.all.forEach((one) => one.state(connected));
     }
     if (connected === false) {
       checkSession(); // in site.js: streams end with their session
     }
     changes = changes.filter((c) => id === "" || c.id === id);
     if (connected || changes.length > 0) {
-      changed(changes);
+      us.all.forEach((one) => one.changed(changes));
     }
   };
   let worker, leave, alone = !window.SharedWorker;
@@ -216,14 +229,20 @@ function refuses(answer) {
   return answer.status >= 400 && answer.status < 500 && answer.status !== 429;
 }
 
-// renewParts keeps the parts with data-live as the server would send them now.
+// connection is what a page says of its connection: nothing while there is one.
+const connection = (connected) => connected ? "" : "Not connected to the archive. Trying again…";
+
+// renewParts keeps the parts with data-live as the server would send them now. It may send
+// them by themselves, at the address data-from.
 function renewParts() {
   const parts = [...document.querySelectorAll("[data-live]")];
   parts.forEach(remember);
+  const { live: id, from: own } = parts[0].dataset;
+  const from = own ?? location.href;
   const names = (page) => [...page.querySelectorAll("[data-live]")].map((part) => part.id).join(" ");
 
   const read = async () => {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const answer = await fetch(from, { headers: { Accept: "text/html" } });
     if (refuses(answer)) {
       return;
     }
@@ -246,7 +265,10 @@ function renewParts() {
 
   // Changes that come together, or while the page is being read, cost one reading.
   let wanted = false, reading = false;
-  const changed = async () => {
+  const changed = async (changes) => {
+    if (own && changes.length > 0 && changes.every((c) => c.change === "recorded")) {
+      return; // calls are no matter of these parts
+    }
     wanted = true;
     if (reading) {
       return;
@@ -262,10 +284,10 @@ function renewParts() {
   const state = (connected) => {
     for (const place of document.querySelectorAll("[data-connected]")) {
       place.dataset.connected = connected;
-      place.textContent = connected ? "Live" : "Not connected to the archive. Trying again…";
+      place.textContent = connection(connected);
     }
   };
-  follow({ changed, state });
+  follow({ id, changed, state });
 }
 
 if (inWorker) {

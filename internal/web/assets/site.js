@@ -99,7 +99,6 @@ async function finishCounting() {
       const now = page.getElementById(cell.id);
       if (now && now.outerHTML !== cell.outerHTML) {
         further = true;
-        cell.parentElement.classList.toggle("failed", now.classList.contains("bad"));
         cell.replaceWith(now);
       }
     }

@@ -827,7 +827,7 @@ form.addEventListener("submit", (event) => event.preventDefault());
 
 function state(connected) {
   live.dataset.connected = connected;
-  if (!outdated) live.textContent = connected ? "Live" : "Not connected to the archive. Trying again…";
+  if (!outdated) live.textContent = connection(connected); // in live.js
 }
 
 // current is whether what the archive sent is about the version of the page. Another

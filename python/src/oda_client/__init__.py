@@ -21,9 +21,10 @@ from oda_helper._errors import Conflict, NotFound, OdaError, Unreachable
 
 from ._archive import Archive
 from ._block import Block
-from ._listing import Found, Listing
+from ._listing import Found, Listing, Progress
 from ._types import Kind
 
 __all__ = [
-    "Archive", "Block", "Conflict", "Found", "Kind", "Listing", "NotFound", "OdaError", "Unreachable",
+    "Archive", "Block", "Conflict", "Found", "Kind", "Listing", "NotFound", "OdaError", "Progress",
+    "Unreachable",
 ]  # fmt: skip

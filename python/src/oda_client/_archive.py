@@ -17,9 +17,11 @@ from oda_helper._errors import PROBLEM, Conflict, OdaError
 
 from . import _sending, _sky, _tables, _words
 from ._block import Block
-from ._listing import Found, Listing
+from ._listing import Found, Listing, Progress
 from ._sending import DOCUMENT, LIST, Sender, Shape
-from ._types import Document, Identifiers, Kind, Kinds, ListFilters, SearchFilters, Time
+from ._types import (
+    Document, Identifiers, Kind, Kinds, ListFilters, SearchFilters, StatusClass, Time,
+)  # fmt: skip
 
 if TYPE_CHECKING:  # a checker knows it by itself; nothing else is installed
     from typing_extensions import Unpack
@@ -27,7 +29,10 @@ if TYPE_CHECKING:  # a checker knows it by itself; nothing else is installed
 Query = List[Tuple[str, str]]
 
 LIST_PAGE, SEARCH_PAGE, VERSION_PAGE, RECORD_PAGE, CHANGE_PAGE = 10000, 1000, 1000, 1000, 1000
+STATUS_PAGE = 1000
+ANY: Any = object()  # a status that is not looked at
 CHANGES: Shape = {"changes": list, "next": int}
+STATUS: Shape = {"sequence": int, "version": int}
 DAMAGED = PROBLEM + "damaged"
 FOLLOW_WAIT = 20  # seconds that the archive may hold back an empty answer
 
@@ -195,7 +200,9 @@ class Archive:
     ) -> Union[Found, Listing[Any]]:
         """What is found by any combination of filters; without any, everything.
 
-        ``q`` (words), ``telescope``, ``ref`` with ``ref_version``, ``cone`` (right ascension,
+        ``q`` (words), ``telescope``, ``status``, ``class_`` (planned, running, done, failed,
+        stopped), ``unobserved=True`` (SBDefinitions of which no run is done), ``ref`` with
+        ``ref_version``, ``cone`` (right ascension,
         declination and radius in degrees, or a SkyCoord and a radius), ``where`` (a condition,
         or a list of them), those of query, and ``sort`` (-created, created, modified,
         -modified, id, -id). The items are summaries; with ``fields="document"`` the
@@ -242,6 +249,66 @@ class Archive:
             first = OdaError(text, first.status, DAMAGED)
         if first is not None:
             raise first
+
+    # Statuses.
+
+    def status(self, id: str, *, kind: Optional[Kind] = None) -> Document:
+        """What came of an entity: the current status.
+
+        It has ``status``, ``class``, ``reason``, ``at``, ``version``, ``previous``, ``by``, ``on``
+        and ``sequence``, which is 0 as long as nobody has said a status; then it is that in
+        the document.
+        """
+        found: Document = self._sender.read(STATUS, self._path(id, kind) + "/status")
+        return found
+
+    def say(
+        self,
+        id: str,
+        status: str,
+        *,
+        reason: Optional[str] = None,
+        class_: Optional[StatusClass] = None,
+        at: Optional[Time] = None,
+        version: Optional[int] = None,
+        previous: Optional[str] = ANY,
+        kind: Optional[Kind] = None,
+    ) -> Document:
+        """Says what came of an entity, and returns the entry.
+
+        ``class_`` says what an unusual word means (planned, running, done, failed, stopped),
+        ``at`` when that was, ``version`` which version is meant. If ``previous`` is
+        given and is not the current status (None: there is none), Conflict says what is, and
+        nothing is stored.
+        """
+        told = {"reason": reason, "class": class_, "version": version}
+        body: Document = {name: each for name, each in told.items() if each is not None}
+        body["status"] = status
+        if at is not None:
+            body["at"] = _words.written(at)
+        if previous is not ANY:
+            body["previous"] = previous
+        path, key = self._path(id, kind) + "/status", str(uuid.uuid4())
+        try:
+            found: Document = self._sender.store("POST", path, body, key, STATUS)
+        except Conflict as conflict:
+            try:
+                conflict.stored = self.status(id, kind=kind)
+            except OdaError:
+                raise conflict from None
+            conflict.differs = {"/previous": (previous, conflict.stored["status"])}
+            raise
+        return found
+
+    def statuses(
+        self, id: str, *, limit: Optional[int] = None, kind: Optional[Kind] = None
+    ) -> Listing[Document]:
+        """What was said of an entity, newest first."""
+        query = _words.query({"limit": min(limit or STATUS_PAGE, STATUS_PAGE)})
+        path = self._path(id, kind) + "/status/history"
+        return Listing(
+            lambda: self._linked(path, query, "statuses"), limit, columns=_tables.STATUSES
+        )
 
     # History.
 
@@ -294,6 +361,15 @@ class Archive:
         found: Document = self._sender.read({"nodes": list}, path)
         return found
 
+    def progress(self, id: str) -> Progress:
+        """How far a Project is: the runs of each of its SBDefinitions.
+
+        It is what the archive answers, with ``blocks``, ``sbds``, ``sbds_done`` and
+        ``truncated``; its ``runs`` are a list, and a DataFrame with ``runs.to_pandas()``.
+        """
+        found: Document = self._sender.read({"blocks": list}, self._path(id, "prjs") + "/progress")
+        return Progress(found)
+
     # Records, changes and nights.
 
     def records(
@@ -326,7 +402,7 @@ class Archive:
         kind: Kinds = None,
         id: Identifiers = None,
     ) -> Listing[Document]:
-        """What was stored and recorded after a position, up to now.
+        """What was stored, recorded and said after a position, up to now.
 
         ``kind`` and ``id`` are one or several to look for.
         """

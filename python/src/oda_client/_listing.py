@@ -88,6 +88,40 @@ class Found(Listing[Dict[str, Any]]):
                     yield _tables.with_target(item, target)
 
 
+class Progress(Dict[str, Any]):
+    """How far a Project is, as the archive has answered."""
+
+    @property
+    def runs(self) -> Listing[Dict[str, Any]]:
+        """The runs of all SBDefinitions, in their order; one that has none is a row without.
+
+        Each has the members of a run, and ``obs_block_id``, ``obs_block_name``, ``sbd_id``,
+        ``sbd_name``, ``current_version``, ``done`` and ``changed_since_last_run``.
+        """
+        return Listing(self._runs, columns=_tables.RUNS)
+
+    def _runs(self) -> Iterator[Dict[str, Any]]:
+        for block in self["blocks"]:
+            for each in block["sbds"]:
+                whose = {
+                    "obs_block_id": block["obs_block_id"],
+                    "obs_block_name": block["name"],
+                    "sbd_id": each["sbd_id"],
+                    "sbd_name": each["name"],
+                    "current_version": each["version"],
+                    "sbd_done": each["done"],
+                    "changed_since_last_run": each["changed_since_last_run"],
+                }
+                for run in each["runs"] or [dict.fromkeys(_RUN)]:
+                    yield {**whose, **run}
+
+
+_RUN = (
+    "sbi_id", "eb_id", "sbd_version", "status", "class", "started", "ended", "busy_seconds",
+    "calls", "failures",
+)  # fmt: skip
+
+
 class _Reading(Iterator[T]):
     """One reading of a list.
 

@@ -57,14 +57,21 @@ class Sender:
         answer = self.send("GET", _with(path, query), headers={"Accept": "text/plain"})
         return answer.body.decode("utf-8")
 
-    def store(self, method: str, path: str, document: Any, key: Optional[str] = None) -> Any:
+    def store(
+        self,
+        method: str,
+        path: str,
+        document: Any,
+        key: Optional[str] = None,
+        shape: Shape = DOCUMENT,
+    ) -> Any:
         """Sends a document and returns what is stored. With a key it may be repeated."""
         body = _models.write(document)
         if key is not None:
             answer = self.send(method, path, body, {"Idempotency-Key": key})
         else:
             answer = self.send(method, path, body, once=True)
-        return self._json(answer, DOCUMENT, MAYBE if key is None else MAYBE_NEW)
+        return self._json(answer, shape, MAYBE if key is None else MAYBE_NEW)
 
     def _json(self, answer: Answer, shape: Shape, maybe: str = "") -> Any:
         try:

@@ -12,6 +12,7 @@ from ._sky import Cone
 # What a column holds: time, whole, seconds, degrees, truth or text. Others are kept as they are.
 Columns = Dict[str, str]
 
+_WITH_GAPS = {"whole": "Int64", "truth": "boolean"}  # what pandas calls them if some are missing
 _UNITS = {"seconds": "s", "degrees": "deg"}  # of columns of numbers
 
 RECORDS: Columns = {
@@ -47,6 +48,9 @@ SUMMARIES: Columns = {
     "ra": "degrees",
     "dec": "degrees",
     "references": "text",
+    "status": "text",
+    "class": "text",
+    "status_at": "time",
 }
 
 TARGETS: Columns = {name: holds for name, holds in SUMMARIES.items() if name != "targets"}
@@ -61,8 +65,45 @@ CHANGES: Columns = {
     "version": "whole",
     "first_sequence": "whole",
     "last_sequence": "whole",
+    "sequence": "whole",
+    "status": "text",
+    "class": "text",
+    "at": "time",
+    "current": "truth",
     "by": "text",
     "on": "time",
+}
+STATUSES: Columns = {
+    "kind": "text",
+    "id": "text",
+    "sequence": "whole",
+    "status": "text",
+    "class": "text",
+    "reason": "text",
+    "at": "time",
+    "version": "whole",
+    "previous": "text",
+    "by": "text",
+    "on": "time",
+}
+RUNS: Columns = {
+    "obs_block_id": "text",
+    "obs_block_name": "text",
+    "sbd_id": "text",
+    "sbd_name": "text",
+    "current_version": "whole",
+    "sbd_done": "truth",
+    "changed_since_last_run": "truth",
+    "sbi_id": "text",
+    "eb_id": "text",
+    "sbd_version": "whole",
+    "status": "text",
+    "class": "text",
+    "started": "time",
+    "ended": "time",
+    "busy_seconds": "seconds",
+    "calls": "whole",
+    "failures": "whole",
 }
 
 _TIME = re.compile(
@@ -126,7 +167,9 @@ def with_target(item: Dict[str, Any], target: Dict[str, Any]) -> Dict[str, Any]:
 def target_row(item: Dict[str, Any]) -> Dict[str, Any]:
     """The row of a summary with one target."""
     references = ", ".join(str(reference.get("id")) for reference in item["references"])
-    return {**row(item), "references": references}
+    status = item.get("status") or {}
+    said = {name: status.get(name) for name in ("status", "class")}
+    return {**row(item), "references": references, **said, "status_at": status.get("at")}
 
 
 def moment(value: Any) -> Optional[datetime]:
@@ -180,8 +223,8 @@ def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any
         if holds == "time":
             moments = pandas.Series([moment(each) for each in values], dtype=object)
             found[name] = pandas.to_datetime(moments, utc=True)
-        elif holds == "whole" and None in values:
-            found[name] = pandas.Series(values, dtype="Int64")
+        elif holds in _WITH_GAPS and None in values:
+            found[name] = pandas.Series(values, dtype=_WITH_GAPS[holds])
         else:  # pandas knows what to do with texts, but not with none at all
             found[name] = pandas.Series(values, dtype=kinds.get(holds) if values else object)
     return pandas.DataFrame(found)

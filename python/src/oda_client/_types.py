@@ -8,6 +8,8 @@ Kind = Literal["sbds", "sbis", "ebs", "prjs", "sbd", "sbi", "eb", "prj"]
 Kinds = Union[None, Kind, Sequence[Kind]]
 Identifiers = Union[None, str, Sequence[str]]
 
+StatusClass = Literal["planned", "running", "done", "failed", "stopped"]
+
 
 class AstropyTime(Protocol):
     """A Time of astropy, as far as it is needed here."""
@@ -37,6 +39,9 @@ class SearchFilters(ListFilters, total=False):
 
     q: Union[None, str]
     telescope: Union[None, str]
+    status: Union[None, str]
+    class_: Union[None, StatusClass]
+    unobserved: Literal[None, True]
     ref: Union[None, str]
     ref_version: Union[None, int]
     cone: Union[None, Cone]

@@ -49,11 +49,14 @@ def identity(document: Mapping[str, Any], kind: Optional[str]) -> Tuple[str, str
 
 
 def query(values: Mapping[str, Any]) -> List[Tuple[str, str]]:
-    """The parameters of a query. None is left out; a list is given several times."""
+    """The parameters of a query. None is left out; a list is given several times.
+
+    A name that is a word of Python has a _ behind it.
+    """
     found: List[Tuple[str, str]] = []
     for name, value in values.items():
         several = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        found += [(name, written(each)) for each in several if each is not None]
+        found += [(name.rstrip("_"), written(each)) for each in several if each is not None]
     return found
 
 
@@ -61,6 +64,8 @@ def written(value: Any) -> str:
     """A value as the archive reads it in a query. A time without a zone is in UTC."""
     if isinstance(value, Enum):
         value = value.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if hasattr(value, "to_datetime"):  # a Time of astropy
         value = value.to_datetime(timezone=timezone.utc)
     if isinstance(value, datetime):

@@ -2,19 +2,21 @@
 
     import oda_helper
 
-    oda_helper.create_eb(telescope="ska_mid")
-
     @oda_helper.capture_request_response
     def scan(duration):
         ...
 
-Every call of ``scan`` becomes a record of the ExecutionBlock. Recording never waits
+    with oda_helper.execution_block(telescope="ska_mid"):
+        scan(30)
+
+Every call of ``scan`` becomes a record of the ExecutionBlock, and what came of the block
+is said at its end. Recording never waits
 for the archive, never fails the script, and loses nothing while the archive is
 unavailable: records are kept in a folder, the spool, and sent when it is back.
 
 What is in the archive can be read with the package oda_client, which comes with it.
 
-Modules: _capture is the decorator, _session writes a record to the spool, _recorder has
+Modules: _capture is the decorator, _saying says what came of a block, _session writes a record to the spool, _recorder has
 the thread that sends, and _delivery does the sending. docs/scripts.md is for script
 authors, docs/spool.md describes the format of the spool.
 """
@@ -27,6 +29,7 @@ from ._archive import create_eb, save
 from ._capture import capture_request_response
 from ._errors import Conflict, NotFound, OdaError
 from ._errors import Unreachable as OdaUnreachable
+from ._saying import end_eb, execution_block
 from ._status import Status, status
 from ._visible import escape
 
@@ -40,6 +43,8 @@ __all__ = [
     "close",
     "create_eb",
     "drain",
+    "end_eb",
+    "execution_block",
     "flush",
     "lag",
     "save",

@@ -178,7 +178,7 @@ def _begin(
             _miss("ODA_URL", _settings.url_fault(), _settings.URL_ADVICE)
             return None
         described = arguments(args, kwargs, secret)
-        return _Call(_settings.block_id(), url, name, described, _now(), time.perf_counter())
+        return _Call(_settings.block_id(), url, name, described, now(), time.perf_counter())
     except Exception:
         recorder().missed()
         _log.exception("A call of %s is not recorded.", name)
@@ -210,8 +210,8 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
             record.update(status="OK", response={"result": text(result)})
         else:
             record.update(status="ERROR", error=failure(error))
-        record["request_sent_at"] = _stamp(call.sent)
-        record["response_received_at"] = _stamp(received)
+        record["request_sent_at"] = stamp(call.sent)
+        record["response_received_at"] = stamp(received)
         recorder().record(eb_id, url, _encode(record).encode("utf-8"))
     except Exception:
         recorder().missed()
@@ -273,11 +273,11 @@ def _secret_positions(function: Callable[..., Any]) -> FrozenSet[int]:
     return frozenset(secret)
 
 
-def _now() -> datetime:
+def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _stamp(at: datetime) -> str:
+def stamp(at: datetime) -> str:
     return at.isoformat(timespec="microseconds")[:-6] + "Z"
 
 

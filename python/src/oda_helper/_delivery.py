@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import _json, _settings
 from ._http import ANSWER_TIMEOUT, FAILURES, Answer, Client, describe
 from ._outbox import BATCH_RECORDS, Line, Outbox
+from ._spool import RECORD, STATUS
 
 FIRST_DELAY, LAST_DELAY = 0.1, 5.0
 UNKNOWN_DELAY = 30.0  # between tries if only a person can help
@@ -260,15 +261,26 @@ class Delivery:
             self._unknown(answer)
 
     def _send(self, batch: List[Line]) -> None:
-        lines = batch[: self.most]
+        lines = _together(batch[: self.most])
+        first = lines[0]
         headers = {}
-        if self._lag is not None:
-            headers["Recorder-Lag"] = "records=%d, seconds=%.3f" % self._lag()
-        answer = self._ask("POST", "/request_responses", _body(lines), headers)
+        if first.sort == RECORD:
+            if self._lag is not None:
+                headers["Recorder-Lag"] = "records=%d, seconds=%.3f" % self._lag()
+            answer = self._ask("POST", "/request_responses", _body(lines), headers)
+        elif first.sort == STATUS:
+            headers["Idempotency-Key"] = first.key.decode()
+            answer = self._ask("POST", "/status", first.content, headers)
+        else:
+            self._stuck(
+                "line %s is a %s, which this program does not know how to send; use a newer one"
+                % (first.key.decode(), first.sort.decode())
+            )
+            return
         if answer is None:
             if self._slow:
                 self.most = max(1, len(lines) // 2)
-        elif answer.status == 200 and _acknowledges(answer, len(lines)):
+        elif answer.status == 200 and self._acknowledges(answer, lines):
             self.archive.worked()
             if not self._slow:
                 self.most = min(2 * self.most, BATCH_RECORDS)
@@ -279,10 +291,10 @@ class Delivery:
             self.most = len(lines) // 2
         elif answer.refused():
             problem = answer.problem()
-            self.outbox.refuse(lines[0], answer.status, problem["type"], problem["detail"])
+            self.outbox.refuse(first, answer.status, problem["type"], problem["detail"])
             _log.error(
-                "The archive refused a record of %s (%d: %s). It is kept in refused.log in %s.",
-                self.outbox.block.eb_id, answer.status, problem["detail"], self.outbox.folder,
+                "The archive refused a %s of %s (%d: %s). It is kept in refused.log in %s.",
+                first.sort.decode(), self.outbox.block.eb_id, answer.status, problem["detail"], self.outbox.folder,
             )  # fmt: skip
             self._passed(lines)
         elif answer.unknown() and self.outbox.block.create is not None:
@@ -292,6 +304,17 @@ class Delivery:
             self._unusable(answer)
         else:
             self._unknown(answer)
+
+    def _acknowledges(self, answer: Answer, lines: List[Line]) -> bool:
+        """Whether this is the archive's answer to these lines.
+
+        A gateway may answer instead of the archive.
+        """
+        found = answer.document()
+        if lines[0].sort == STATUS:
+            return found.get("id") == self.outbox.block.eb_id and _stored(found)
+        records = found.get("records")
+        return isinstance(records, list) and len(records) == len(lines) and all(map(_stored, records))
 
     def _passed(self, lines: List[Line]) -> None:
         """Notes that lines are stored or set aside."""
@@ -336,21 +359,21 @@ class Delivery:
 
 
 def _body(lines: List[Line]) -> bytes:
-    records = b",".join([b'{"key":"%s","record":%s}' % (line.key, line.record) for line in lines])
+    records = b",".join([b'{"key":"%s","record":%s}' % (line.key, line.content) for line in lines])
     return b'{"records":[%s]}' % records
 
 
-def _acknowledges(answer: Answer, count: int) -> bool:
-    """Whether this is the archive's answer to this many records.
+def _together(lines: List[Line]) -> List[Line]:
+    """The first lines that go in one request: records, or one line that is none."""
+    for i, line in enumerate(lines):
+        if line.sort != RECORD:
+            return lines[: max(i, 1)]
+    return lines
 
-    A gateway may answer instead of the archive.
-    """
-    found = answer.document().get("records")
-    return (
-        isinstance(found, list)
-        and len(found) == count
-        and all(isinstance(each, dict) and isinstance(each.get("sequence"), int) for each in found)
-    )
+
+def _stored(answer: Any) -> bool:
+    """Whether the archive says with which sequence it has stored something."""
+    return isinstance(answer, dict) and isinstance(answer.get("sequence"), int)
 
 
 def _holds(stored: Dict[str, Any], create: Dict[str, Any]) -> bool:

@@ -33,10 +33,10 @@ class NotFound(OdaError):
 
 
 class Conflict(OdaError):
-    """Somebody else has stored or recorded since the document was read.
+    """Somebody else has stored, recorded or said a status since it was read.
 
-    ``stored`` is the document as it is stored now, or None if it could not be read.
-    ``differs`` has the places at which the document that was sent differs from it: for
+    ``stored`` is the document as it is stored now, or the current status, or None if it
+    could not be read. ``differs`` has the places at which what was sent differs from it: for
     each JSON pointer, what was sent and what is stored, None for what is missing.
     """
 
@@ -60,6 +60,7 @@ _CLASSES: Dict[str, Type[OdaError]] = {
     PROBLEM + "not-found": NotFound,
     PROBLEM + "metadata-mismatch": Conflict,
     PROBLEM + "precondition": Conflict,
+    PROBLEM + "status-mismatch": Conflict,
 }
 
 

@@ -33,7 +33,10 @@ MAYBE = " It may or may not be stored: read it to find out."
 MAYBE_NEW = " It may or may not be stored: look for it before you post it again."
 
 # Problems with the body itself: it will never be accepted.
-_FINAL = {PROBLEM + code for code in ("invalid-json", "body-too-large", "key-reused")}
+_FINAL = {
+    PROBLEM + code
+    for code in ("invalid-json", "body-too-large", "key-reused", "status-mismatch", "unknown-version")
+}
 _PASSING = (408, 425, 429)  # statuses below 500 that mean "not now"
 
 

@@ -240,6 +240,8 @@ class Leftovers:
     def _unusable(self, folder: str, name: str, own: bool, problem: Exception) -> None:
         """Reports a session that cannot be sent. What the system refuses may work later."""
         level = logging.ERROR if own or self.draining else logging.INFO
+        if isinstance(problem, _spool.UnknownForm):  # nothing but a person will ever send it
+            level = max(level, logging.WARNING)
         why = problem if isinstance(problem, (OSError, _spool.Unusable)) else repr(problem)
         if name not in self.unsent:
             _log.log(level, "What is in %s cannot be sent: %s.", folder, why)

@@ -1,4 +1,4 @@
-"""The reading side of the spool: which records are next, and what happened to them.
+"""The reading side of the spool: which lines are next, and what happened to them.
 
 An Outbox reads the lines of a session in order, in batches. It moves on only when
 it is told that a batch is finished; until then it returns the same batch. A
@@ -7,6 +7,7 @@ damaged line is set aside and skipped.
 
 import logging
 import os
+import re
 import time
 import zlib
 from typing import Callable, List, NamedTuple, Optional, Set, Tuple
@@ -24,6 +25,8 @@ MAX_LINE = 64 << 20  # the largest body that an archive accepts by default
 _LINES_BEFORE_REST = 50
 _REST = 0.0002
 
+_SORT = re.compile(rb"[a-z]+\Z")
+
 _log = logging.getLogger("oda_helper")
 
 
@@ -31,13 +34,14 @@ class Line(NamedTuple):
     """A complete line of a segment, and the position after it."""
 
     key: bytes
-    record: bytes
+    sort: bytes  # RECORD, STATUS, or one that only a newer program knows
+    content: bytes  # what is to be sent
     text: bytes
     end: Tuple[int, int]
 
 
 class Outbox:
-    """The records of a session that are not shipped.
+    """The lines of a session that are not shipped.
 
     ``writing`` returns the number of the segment that is being written, 0 before the
     first, and None if nobody writes: then a line without an end is cut off for good.
@@ -161,13 +165,15 @@ class Outbox:
             return "not a line of a spool", None
         if b"%08x" % zlib.crc32(text[9:]) != text[:8]:
             return "the checksum does not match", None
-        key, _, record = text[9:].partition(b" ")
+        key, sort, content = (text[9:].split(b" ", 2) + [b"", b""])[:3]
         number = key[len(self._key) :]
         if not key.startswith(self._key) or not number.isdigit() or number.startswith(b"0"):
             return "the key is not one of this session", None
-        if not record.startswith(b"{"):
-            return "the record is not JSON", None
-        return "", Line(key, record, text, end)
+        if not _SORT.match(sort):
+            return "it does not say what it is", None
+        if sort in (_spool.RECORD, _spool.STATUS) and not content.startswith(b"{"):
+            return "the %s is not JSON" % sort.decode(), None
+        return "", Line(key, sort, content, text, end)
 
     def _put_aside(self, segment: int, offset: int, why: str, text: bytes) -> None:
         place = (b"%d" % segment, b"%d" % offset)

@@ -102,13 +102,13 @@ class Recorder:
 
     # Called by callers.
 
-    def record(self, eb_id: str, url: str, record: bytes) -> None:
-        """Keeps a record for the archive. It is dropped only if the disk fails."""
+    def record(self, eb_id: str, url: str, record: bytes, sort: bytes = _spool.RECORD) -> None:
+        """Keeps a record, or a status, for the archive. It is dropped only if the disk fails."""
         live = self._live.get((eb_id, url)) or self.open(eb_id, url)
         try:
-            why = live.session.append(record) if live else None
+            why = live.session.append(record, sort) if live else None
             if why is CLOSED:
-                live, why = self._record_anew(eb_id, url, record)
+                live, why = self._record_anew(eb_id, url, record, sort)
         except NotSynced as problem:
             self._report_unsynced(problem)
             why = None
@@ -124,7 +124,7 @@ class Recorder:
         self._wake(url)
 
     def _record_anew(
-        self, eb_id: str, url: str, record: bytes
+        self, eb_id: str, url: str, record: bytes, sort: bytes
     ) -> Tuple[Optional[_Live], Optional[str]]:
         """Keeps a record after its session was closed, in one that stays until then."""
         closed = self._live.get((eb_id, url))
@@ -137,15 +137,15 @@ class Recorder:
                 return None, None
             live.wanted += 1
         try:
-            return live, live.session.append(record)
+            return live, live.session.append(record, sort)
         finally:
             with self._lock:
                 live.wanted -= 1
 
-    def missed(self) -> None:
-        """Notes a call that is not recorded."""
+    def missed(self, calls: int = 1) -> None:
+        """Notes a call that is not recorded; with 0 calls, a status that is not said."""
         self._lost += 1
-        self.missed_calls += 1
+        self.missed_calls += calls
 
     def remember(self, eb_id: str, create: Dict[str, Any]) -> None:
         """Notes a block that must be stored before its records."""

@@ -46,7 +46,7 @@ class Session:
         self._limit, self._policy = limit, policy
         self._lock = threading.RLock()
         self._busy = False
-        self._interrupting: Deque[bytes] = deque()
+        self._interrupting: Deque[Tuple[bytes, bytes]] = deque()
         self._file: Optional[int] = None
         self._size = 0
         self._number = 0
@@ -85,17 +85,17 @@ class Session:
             raise
         return guard
 
-    def append(self, record: bytes) -> Optional[str]:
-        """Writes a record. Returns None, or why it was dropped, or CLOSED."""
+    def append(self, content: bytes, sort: bytes = _spool.RECORD) -> Optional[str]:
+        """Writes a line. Returns None, or why it was dropped, or CLOSED."""
         with self._lock:
             if self._busy:
                 # A signal handler has interrupted the writing of another
-                # record, which continues when the handler is done.
-                self._interrupting.append(record)
+                # line, which continues when the handler is done.
+                self._interrupting.append((content, sort))
                 return None
-            why = self._append(record)
+            why = self._append(content, sort)
             while self._interrupting:
-                why = self._append(self._interrupting.popleft()) or why
+                why = self._append(*self._interrupting.popleft()) or why
         if self._policy == "always" and why is None:
             try:
                 self.sync()
@@ -103,10 +103,10 @@ class Session:
                 raise NotSynced(*problem.args) from problem
         return why
 
-    def _append(self, record: bytes) -> Optional[str]:
+    def _append(self, content: bytes, sort: bytes) -> Optional[str]:
         self._busy = True
         try:
-            return self._put(record)
+            return self._put(content, sort)
         except FileNotFoundError:
             self.closed = True  # the folder was removed
             return CLOSED
@@ -116,11 +116,11 @@ class Session:
         finally:
             self._busy = False
 
-    def _put(self, record: bytes) -> Optional[str]:
+    def _put(self, content: bytes, sort: bytes) -> Optional[str]:
         if self.closed:
             return CLOSED
         self._number += 1
-        line = _spool.line(self._key, self._number, record)
+        line = _spool.line(self._key, self._number, sort, content)
         waiting = max(0, self._written - self._shipped)
         if waiting + len(line) > self._limit:
             return "the spool is full: %d bytes wait" % waiting

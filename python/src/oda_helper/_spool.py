@@ -16,7 +16,8 @@ from . import _json
 from ._folder import Folder
 from ._settings import normalise, valid_id
 
-VERSION = 1
+FORM = 2
+RECORD, STATUS = b"record", b"status"  # sorts of lines
 SEGMENT_BYTES = 8 << 20
 LOCK, BLOCK, SHIPPED = "lock", "block.json", "shipped"
 DAMAGED, REFUSED = "damaged.log", "refused.log"
@@ -37,7 +38,7 @@ class Block(NamedTuple):
 
     def encode(self) -> bytes:
         """The content of block.json."""
-        content: Dict[str, Any] = {"spool": VERSION, "eb_id": self.eb_id, "url": self.url}
+        content: Dict[str, Any] = {"spool": FORM, "eb_id": self.eb_id, "url": self.url}
         if self.user:
             content["user"] = self.user
         content["create"] = self.create
@@ -46,6 +47,10 @@ class Block(NamedTuple):
 
 class Unusable(Exception):
     """A folder of the spool is not a usable session."""
+
+
+class UnknownForm(Unusable):
+    """A session was written by another release."""
 
 
 def split_name(name: str) -> Optional[Tuple[str, str]]:
@@ -68,11 +73,14 @@ def read_block(session: Folder) -> Block:
     try:
         found = _json.read(text)
         block = Block(found["eb_id"], found["url"], found.get("user"), found["create"])
-        version = found["spool"]
+        form = found["spool"]
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise Unusable("its %s is damaged (%r)" % (BLOCK, problem)) from None
-    if version != VERSION:
-        raise Unusable("its %s has format %r; use a newer program" % (BLOCK, version))
+    if form != FORM:
+        raise UnknownForm(
+            "its %s says that it is of form %r, and this program knows only form %d; send it "
+            "with the release that wrote it" % (BLOCK, form, FORM)
+        )
     name = split_name(os.path.basename(session.path))
     if name is None or name[0] != block.eb_id:
         raise Unusable("its %s names the block %s" % (BLOCK, block.eb_id))
@@ -122,9 +130,9 @@ def segments(session: Folder) -> List[int]:
     return sorted(int(match.group(1)) for match in found if match and int(match.group(1)) > 0)
 
 
-def line(session: bytes, number: int, record: bytes) -> bytes:
-    """The line of one record, with its line break."""
-    body = b"%s-%d %s" % (session, number, record)
+def line(session: bytes, number: int, sort: bytes, content: bytes) -> bytes:
+    """A line with its line break."""
+    body = b"%s-%d %s %s" % (session, number, sort, content)
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 

@@ -2,7 +2,7 @@
 
 from typing import List, NamedTuple, Optional
 
-from . import _process, _settings
+from . import _process, _saying, _settings
 from ._visible import visible
 
 
@@ -12,6 +12,7 @@ class Status(NamedTuple):
     recording: bool  # whether a call made now would be recorded
     archive: Optional[str]  # address of the archive
     block: Optional[str]  # identifier of the ExecutionBlock
+    ended: Optional[str]  # with which status this process has ended it
     user: Optional[str]  # the acting user; None if the token or the archive says who it is
     spool: str  # folder with what waits
     waiting: int  # records of this process that are not stored yet
@@ -24,6 +25,8 @@ class Status(NamedTuple):
             lines = ["Calls are recorded in %s of %s." % (self.block, self.archive)]
         else:
             lines = ["Calls are not recorded."]
+        if self.ended:
+            lines.append("%s has ended: %s." % (self.block, self.ended))
         lines += self.problems
         if self.waiting:
             lines.append("%d records wait in %s." % (self.waiting, self.spool))
@@ -54,6 +57,7 @@ def status() -> Status:
         recording=archive is not None and block is not None,
         archive=archive,
         block=block,
+        ended=_saying.ended(block),
         user=_settings.user(),
         spool=recorder.spool() or _settings.spool_folder(),
         waiting=recorder.lag(),
