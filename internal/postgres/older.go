@@ -77,9 +77,9 @@ const (
 	newerBegun   = newerApplied + " OR EXISTS (SELECT FROM migration_progress WHERE number > $1)"
 )
 
-// excludedBy returns the number of the first step beside which a process that does not
-// know it cannot go on, 0 if there is none. Known is how many steps it knows. Most looks
-// are one statement.
+// excludedBy returns the number of the first step that stops processes which do not know
+// it, 0 if there is none. Known is how many steps this process knows. Most looks are one
+// statement.
 func (s *Store) excludedBy(ctx context.Context, known int, look string) (step int, err error) {
 	var newer bool
 	if err = s.pool.QueryRow(ctx, look, known).Scan(&newer); err != nil || !newer {
@@ -105,7 +105,7 @@ func (s *Store) watchSchema(ctx context.Context, known int) {
 		}
 		if err == nil && step != 0 {
 			s.outdated.Store(oda.Errorf(oda.Unavailable, "The database was upgraded by a newer program (schema step %d), "+
-				"beside which this one cannot write. Nothing was stored by this request. Send it to a newer one.", step))
+				"and this one can no longer write to it. Nothing was stored by this request. Send it to a newer one.", step))
 			s.log.Error("the database was upgraded by a newer oda, so this one no longer writes; replace it", "step", step, "known", known)
 			return
 		}
