@@ -6,14 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"oda/internal/rawjson"
+	"oda/internal/sheet"
 )
 
 // csvTable writes JSON values as the rows of a table for other programs. Its columns are
-// members of the values, or of their metadata or status.
+// members of the values, or of objects in them (sheet.Cells).
 type csvTable struct {
 	look
 	out     *csv.Writer
@@ -28,24 +28,12 @@ func newCSV(w io.Writer, l look, columns []string) (*csvTable, error) {
 
 // add writes a row. A value that is no object is the only cell of its row.
 func (t *csvTable) add(value []byte) error {
-	row := make([]string, len(t.columns))
 	if value[0] != '{' {
+		row := make([]string, len(t.columns))
 		row[0] = csvCell(value)
 		return t.write(row)
 	}
-	for key, member := range rawjson.Members(value) {
-		if i := slices.Index(t.columns, string(key)); i >= 0 {
-			row[i] = csvCell(member)
-		}
-		if string(key) == "metadata" || string(key) == "status" && member[0] == '{' {
-			for key, member := range rawjson.Members(member) {
-				if i := slices.Index(t.columns, string(key)); i >= 0 {
-					row[i] = csvCell(member)
-				}
-			}
-		}
-	}
-	return t.write(row)
+	return t.write(sheet.Cells(t.columns, oneLine(value)))
 }
 
 // write writes cells at once.
@@ -59,21 +47,8 @@ func (t *csvTable) write(row []string) error {
 	return t.out.Error()
 }
 
-// csvCell returns a JSON value as a cell. A text that a spreadsheet would take for a
-// formula has a ' before it.
-func csvCell(value []byte) string {
-	switch {
-	case string(value) == "null":
-		return ""
-	case value[0] != '"':
-		return string(oneLine(value))
-	}
-	text := rawjson.Unquote(value)
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
-}
+// csvCell returns a JSON value as a cell.
+func csvCell(value []byte) string { return sheet.Cell(oneLine(value)) }
 
 // printPlaces prints a document as a table of its values, each with the JSON pointer to it.
 func (l look) printPlaces(out io.Writer, document []byte) error {
