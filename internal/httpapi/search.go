@@ -7,6 +7,7 @@ import (
 
 	"oda"
 	"oda/internal/rawjson"
+	"oda/internal/sheet"
 	"oda/search"
 )
 
@@ -15,6 +16,13 @@ func (a *API) search(c *call) error {
 	q, err := search.Parse(c.kind, c.query)
 	if err != nil {
 		return err
+	}
+	form := pageForm{media: "application/json", first: `{"items":[`, between: ","}
+	if c.wantsSheet() {
+		form = pageForm{media: sheet.Media + "; charset=utf-8", first: string(sheet.AppendLine(nil, foundColumns)), table: true}
+		if q.Fields != search.Summaries {
+			return oda.Errorf(oda.InvalidQuery, "Identifiers and documents are no tables. With Accept: text/csv, leave fields out.")
+		}
 	}
 	for most := q.Limit; ; {
 		page, err := a.cfg.Searcher.SearchFirst(c.r.Context(), q, most)
@@ -27,31 +35,44 @@ func (a *API) search(c *call) error {
 		if err != nil {
 			return err
 		}
-		w := c.respond("application/json", "", held)
-		good, err := writeItems(c, w, q.Fields, page)
+		w := c.respond(form.media, "", held)
+		good, err := form.write(c, w, q.Fields, page)
 		if fewer := max(good, 1); oda.CodeOf(err) == oda.DamagedText && !w.started && fewer < most {
 			// The page ends before a document that is damaged. If that is the first one, the
 			// answer is the problem, with a link to what comes after it.
 			most = fewer
 			continue
 		}
-		if err != nil {
-			return c.sendError(err)
+		if err == nil && !form.table {
+			_, err = w.Write([]byte(`],"next":` + next + `}`))
 		}
-		if _, err := w.Write([]byte(`],"next":` + next + `}`)); err != nil {
+		if err != nil {
 			return c.sendError(err)
 		}
 		return c.sendError(w.close())
 	}
 }
 
-// writeItems writes the answer up to its last item. It returns how many items of the
+// pageForm is how a page of entities is written.
+type pageForm struct {
+	media          string
+	first, between string // before the first item, and between two
+	table          bool
+}
+
+// foundColumns are the columns of a table of entities.
+var foundColumns = []string{
+	"kind", "id", "version", "created_by", "created_on", "last_modified_by", "last_modified_on", "telescope", "name", "targets", "references",
+	"status", "class", "status_at",
+}
+
+// write writes the answer up to its last item. It returns how many items of the
 // page could be read.
-func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
-	before := `{"items":[`
+func (p *pageForm) write(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
+	before := p.first
 	for items := page.Items; len(items) > 0; {
 		for i := range items {
-			item, err := itemOf(c, fields, page, &items[i])
+			item, err := p.item(c, fields, page, &items[i])
 			if err != nil {
 				return good, err
 			}
@@ -62,7 +83,7 @@ func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (
 			if _, err := w.Write([]byte(before)); err != nil {
 				return good, err
 			}
-			before = ","
+			before = p.between
 			if err := item(w); err != nil {
 				return good, err
 			}
@@ -72,16 +93,16 @@ func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (
 			return good, err
 		}
 	}
-	if before != "," {
+	if before != p.between {
 		_, err = w.Write([]byte(before))
 	}
 	return good, err
 }
 
-// itemOf returns a function that writes an item. It returns nil if the entity has
+// item returns a function that writes an item. It returns nil if the entity has
 // changed since and no longer matches. Documents are read one by one as they are
 // written, since together they may be large.
-func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found) (func(*response) error, error) {
+func (p *pageForm) item(c *call, fields search.Fields, page *search.Page, f *oda.Found) (func(*response) error, error) {
 	if fields == search.Documents {
 		before := c.held()
 		e, err := page.Document(c.work(), f)
@@ -102,6 +123,9 @@ func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found) (fun
 		if text, err = jsonOf(f); err != nil {
 			return nil, err
 		}
+	}
+	if p.table {
+		text = sheet.AppendLine(nil, sheet.Cells(foundColumns, text))
 	}
 	return func(w *response) error {
 		_, err := w.Write(text)

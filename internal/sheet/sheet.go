@@ -14,9 +14,9 @@ const Media = "text/csv"
 // Table returns a line with the names of columns, and one for each row, which is a JSON
 // object. Texts are guarded (Guard).
 func Table(columns []string, rows [][]byte) []byte {
-	text := appendLine(nil, columns)
+	text := AppendLine(nil, columns)
 	for _, row := range rows {
-		text = appendLine(text, Cells(columns, row))
+		text = AppendLine(text, Cells(columns, row))
 	}
 	return text
 }
@@ -61,7 +61,8 @@ func Guard(text string) string {
 	return text
 }
 
-func appendLine(text []byte, cells []string) []byte {
+// AppendLine appends a line with cells.
+func AppendLine(text []byte, cells []string) []byte {
 	for i, cell := range cells {
 		if i > 0 {
 			text = append(text, ',')

@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+
+	"oda"
+	"oda/calls"
+)
+
+// The columns of tables about calls.
+var (
+	callColumns = []string{
+		"eb_id", "sequence", "request", "sent_at", "received_at", "seconds", "outcome", "error_type", "error_detail", "device", "telescope", "by",
+	}
+	tallyColumns = []string{"key", "calls", "failures", "seconds"}
+)
+
+// findCalls answers with a page of calls.
+func (a *API) findCalls(c *call) error {
+	q, err := calls.Parse(c.query)
+	if err != nil {
+		return err
+	}
+	page, err := a.cfg.Calls.Page(c.work(), q)
+	if err != nil {
+		return err
+	}
+	if page.Next != nil {
+		c.head("Link", fmt.Sprintf(`<calls?cursor=%s&limit=%d>; rel="next"`, url.QueryEscape(*page.Next), q.Limit))
+	}
+	if c.wantsSheet() {
+		return writeSheet(c, callColumns, page.Calls)
+	}
+	return c.json(page)
+}
+
+// tallyCalls answers with how many calls there are.
+func (a *API) tallyCalls(c *call) error {
+	q, by, err := calls.ParseTally(c.query)
+	if err != nil {
+		return err
+	}
+	tally, err := a.cfg.Calls.Tally(c.work(), q, by)
+	if err != nil {
+		return err
+	}
+	if !c.wantsSheet() {
+		return c.json(tally)
+	}
+	if !tally.Complete {
+		return oda.Errorf(oda.InvalidQuery, "Not all calls could be counted, and a table cannot say that. Ask for a shorter time, or for JSON, which has what was counted.")
+	}
+	return writeSheet(c, tallyColumns, tally.Tally)
+}
