@@ -46,31 +46,31 @@ func requests(t *testing.T, r *env.Reply) (found []string, next *string) {
 
 func TestCallsAreFound(t *testing.T) {
 	a := called(t)
-	for query, want := range map[string]string{
-		"outcome=failed":                                "eb-2/1 eb-1/3 eb-1/2",
-		"outcome=failed&sort=sent":                      "eb-1/2 eb-1/3 eb-2/1",
-		"outcome=failed&sort=sent&telescope=ska_mid":    "eb-1/2 eb-1/3",
-		"outcome=failed&request=read_wind_speed":        "eb-1/2",
-		"outcome=failed&request=wind_speed":             "",
-		"outcome=failed&device=SKA001":                  "eb-1/2",
-		"outcome=failed&error=ConnectionError":          "eb-1/2",
-		"outcome=failed&q=answer%20no":                  "eb-1/2",
-		"outcome=failed&from=2026-03-02":                "eb-2/1",
-		"outcome=failed&to=2026-03-01T20:06:00%2B00:00": "eb-1/2",
-		"eb=eb-1":                                                "eb-1/3 eb-1/2 eb-1/1",
-		"eb=unknown":                                             "",
-		"eb=eb-1&outcome=ok":                                     "eb-1/1",
-		"eb=eb-1&longer_than=2.5":                                "eb-1/1",
-		"eb=eb-1&longer_than=2.499999":                           "eb-1/2 eb-1/1",
-		"at=2026-03-01T20:05:01Z":                                "eb-1/2 eb-1/1",
-		"at=2026-03-01T20:05:01Z&outcome=ok":                     "eb-1/1",
-		"at=2026-03-01T20:10:00.5Z":                              "",
-		"from=2026-03-01&to=2026-03-03":                          "eb-2/2 eb-2/1 eb-1/3 eb-1/2 eb-1/1",
-		"from=2026-03-01T20:05&to=2026-03-02T01:00:01&sort=sent": "eb-1/2 eb-1/3 eb-2/1",
-		"from=2026-03-02T01:00:00Z&to=2026-03-02T01:00:00Z":      "",
+	for _, test := range [][2]string{
+		{"outcome=failed", "eb-2/1 eb-1/3 eb-1/2"},
+		{"outcome=failed&sort=sent", "eb-1/2 eb-1/3 eb-2/1"},
+		{"outcome=failed&sort=sent&telescope=ska_mid", "eb-1/2 eb-1/3"},
+		{"outcome=failed&request=read_wind_speed", "eb-1/2"},
+		{"outcome=failed&request=wind_speed", ""},
+		{"outcome=failed&device=SKA001", "eb-1/2"},
+		{"outcome=failed&error=ConnectionError", "eb-1/2"},
+		{"outcome=failed&q=answer%20no", "eb-1/2"},
+		{"outcome=failed&from=2026-03-02", "eb-2/1"},
+		{"outcome=failed&to=2026-03-01T20:06:00%2B00:00", "eb-1/2"},
+		{"eb=eb-1", "eb-1/3 eb-1/2 eb-1/1"},
+		{"eb=unknown", ""},
+		{"eb=eb-1&outcome=ok", "eb-1/1"},
+		{"eb=eb-1&longer_than=2.5", "eb-1/1"},
+		{"eb=eb-1&longer_than=2.499999", "eb-1/2 eb-1/1"},
+		{"at=2026-03-01T20:05:01Z", "eb-1/2 eb-1/1"},
+		{"at=2026-03-01T20:05:01Z&outcome=ok", "eb-1/1"},
+		{"at=2026-03-01T20:10:00.5Z", ""},
+		{"from=2026-03-01&to=2026-03-03", "eb-2/2 eb-2/1 eb-1/3 eb-1/2 eb-1/1"},
+		{"from=2026-03-01T20:05&to=2026-03-02T01:00:01&sort=sent", "eb-1/2 eb-1/3 eb-2/1"},
+		{"from=2026-03-02T01:00:00Z&to=2026-03-02T01:00:00Z", ""},
 	} {
-		if found, next := requests(t, a.Do("GET", "/calls?"+query, "")); strings.Join(found, " ") != want || next != nil {
-			t.Errorf("%s finds %v, want %s, and goes on at %v", query, found, want, next)
+		if found, next := requests(t, a.Do("GET", "/calls?"+test[0], "")); strings.Join(found, " ") != test[1] || next != nil {
+			t.Errorf("%s finds %v, want %s, and goes on at %v", test[0], found, test[1], next)
 		}
 	}
 	const whole = `{"calls":[{"eb_id":"eb-1","sequence":2,"request":"dish.read_wind_speed","sent_at":"2026-03-01T20:05:00.000000Z","received_at":"2026-03-01T20:05:02.500000Z",` +

@@ -37,7 +37,7 @@ var groups = []struct {
 	{"telescopes", nil, telescopes},
 	{"days", nil, days},
 	{"nights", nights, nightsInside},
-	{"questions about calls", nil, callQuestions},
+	{"questions about calls", callQuestions, callQuestionsInside},
 	{"listing", listings, listingsInside},
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
