@@ -6,6 +6,7 @@ import (
 
 	"oda"
 	"oda/calls"
+	"oda/internal/sheet"
 )
 
 // The columns of tables about calls.
@@ -29,8 +30,8 @@ func (a *API) findCalls(c *call) error {
 	if page.Next != nil {
 		c.head("Link", fmt.Sprintf(`<calls?cursor=%s&limit=%d>; rel="next"`, url.QueryEscape(*page.Next), q.Limit))
 	}
-	if c.wantsSheet() {
-		return writeSheet(c, callColumns, page.Calls)
+	if c.wantsTable() {
+		return c.table(callColumns, func(t *sheet.Table) error { return sheet.AddAll(t, page.Calls) })
 	}
 	return c.json(page)
 }
@@ -45,11 +46,11 @@ func (a *API) tallyCalls(c *call) error {
 	if err != nil {
 		return err
 	}
-	if !c.wantsSheet() {
+	if !c.wantsTable() {
 		return c.json(tally)
 	}
 	if !tally.Complete {
 		return oda.Errorf(oda.InvalidQuery, "Not all calls could be counted, and a table cannot say that. Ask for a shorter time, or for JSON, which has what was counted.")
 	}
-	return writeSheet(c, tallyColumns, tally.Tally)
+	return c.table(tallyColumns, func(t *sheet.Table) error { return sheet.AddAll(t, tally.Tally) })
 }

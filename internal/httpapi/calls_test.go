@@ -123,7 +123,7 @@ func TestTablesHaveNoFormulas(t *testing.T) {
 		"eb-1,2,dish.read_wind_speed,2026-03-01T20:05:00.000000Z,2026-03-01T20:05:02.500000Z,2.5,failed,ConnectionError,\"no answer, \"\"really\"\"\nnone\",SKA001,ska_mid,ada\r\n" +
 		"eb-1,3,'=1+1,2026-03-01T21:00:00.000000Z,,,failed,,'@x,'-dish,ska_mid,ada\r\n" +
 		"eb-2,1,low.scan,,2026-03-02T01:00:00.000000Z,,failed,ValueError,ValueError: a,,,'+bob\r\n"
-	if r.Text() != table || r.Header.Get("Content-Type") != "text/csv; charset=utf-8" || r.Header.Get("Vary") != "Accept, Accept-Encoding" {
+	if r.Text() != table || r.Header.Get("Content-Type") != "text/csv; charset=utf-8; header=present" || r.Header.Get("Vary") != "Accept, Accept-Encoding" {
 		t.Errorf("the table is %s\n%s", r.Header.Get("Content-Type"), r.Body)
 	}
 	head := want(t, 200, a.Do("HEAD", "/calls?outcome=failed&sort=sent", "", "Accept", "text/csv"))

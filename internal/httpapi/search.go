@@ -17,9 +17,9 @@ func (a *API) search(c *call) error {
 	if err != nil {
 		return err
 	}
-	form := pageForm{media: "application/json", first: `{"items":[`, between: ","}
-	if c.wantsSheet() {
-		form = pageForm{media: sheet.Media + "; charset=utf-8", first: string(sheet.AppendLine(nil, foundColumns)), table: true}
+	form := itemForm{media: "application/json", first: `{"items":[`, between: ","}
+	if c.wantsTable() {
+		form = itemForm{media: tableType, table: true}
 		if q.Fields != search.Summaries {
 			return oda.Errorf(oda.InvalidQuery, "Identifiers and documents are no tables. With Accept: text/csv, leave fields out.")
 		}
@@ -53,11 +53,11 @@ func (a *API) search(c *call) error {
 	}
 }
 
-// pageForm is how a page of entities is written.
-type pageForm struct {
+// itemForm is how the items of a page are written.
+type itemForm struct {
 	media          string
-	first, between string // before the first item, and between two
 	table          bool
+	first, between string // before the first item, and between two
 }
 
 // foundColumns are the columns of a table of entities.
@@ -68,11 +68,19 @@ var foundColumns = []string{
 
 // write writes the answer up to its last item. It returns how many items of the
 // page could be read.
-func (p *pageForm) write(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
+func (p *itemForm) write(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
+	add := func(text []byte) error { _, err := w.Write(text); return err }
+	if p.table {
+		t, err := sheet.New(w, foundColumns)
+		if err != nil {
+			return 0, err
+		}
+		add = t.Add
+	}
 	before := p.first
 	for items := page.Items; len(items) > 0; {
 		for i := range items {
-			item, err := p.item(c, fields, page, &items[i])
+			item, err := itemOf(c, fields, page, &items[i], add)
 			if err != nil {
 				return good, err
 			}
@@ -99,10 +107,10 @@ func (p *pageForm) write(c *call, w *response, fields search.Fields, page *searc
 	return good, err
 }
 
-// item returns a function that writes an item. It returns nil if the entity has
+// itemOf returns a function that writes an item. It returns nil if the entity has
 // changed since and no longer matches. Documents are read one by one as they are
 // written, since together they may be large.
-func (p *pageForm) item(c *call, fields search.Fields, page *search.Page, f *oda.Found) (func(*response) error, error) {
+func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found, add func([]byte) error) (func(*response) error, error) {
 	if fields == search.Documents {
 		before := c.held()
 		e, err := page.Document(c.work(), f)
@@ -124,13 +132,7 @@ func (p *pageForm) item(c *call, fields search.Fields, page *search.Page, f *oda
 			return nil, err
 		}
 	}
-	if p.table {
-		text = sheet.AppendLine(nil, sheet.Cells(foundColumns, text))
-	}
-	return func(w *response) error {
-		_, err := w.Write(text)
-		return err
-	}, nil
+	return func(*response) error { return add(text) }, nil
 }
 
 // The summary of an entity on the wire. A missing value is null or an empty list.

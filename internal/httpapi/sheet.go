@@ -1,25 +1,30 @@
 package httpapi
 
 import (
+	"bytes"
+
 	"oda/internal/content"
-	"oda/internal/rawjson"
 	"oda/internal/sheet"
 )
 
-// wantsSheet reports whether the client likes a table more than JSON.
-func (c *call) wantsSheet() bool {
+// wantsTable reports whether the client likes a table more than JSON.
+func (c *call) wantsTable() bool {
 	c.accept = true
 	return content.Preferred(c.r.Header, "application/json", sheet.Media) == sheet.Media
 }
 
-// writeSheet answers with values as a table (sheet.Table).
-func writeSheet[T any](c *call, columns []string, values []T) error {
-	rows := make([][]byte, len(values))
-	for i := range values {
-		var err error
-		if rows[i], err = rawjson.Marshal(values[i]); err != nil {
-			return err
-		}
+// tableType is the type of the content of a table.
+const tableType = sheet.Media + "; charset=utf-8; header=present"
+
+// table answers with a table. What fills it is called once.
+func (c *call) table(columns []string, fill func(t *sheet.Table) error) error {
+	var text bytes.Buffer
+	t, err := sheet.New(&text, columns)
+	if err == nil {
+		err = fill(t)
 	}
-	return c.sendError(c.respond(sheet.Media+"; charset=utf-8", "", held).whole(sheet.Table(columns, rows)))
+	if err != nil {
+		return err
+	}
+	return c.sendError(c.respond(tableType, "", held).whole(text.Bytes()))
 }
