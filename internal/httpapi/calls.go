@@ -9,14 +9,6 @@ import (
 	"oda/internal/sheet"
 )
 
-// The columns of tables about calls.
-var (
-	callColumns = []string{
-		"eb_id", "sequence", "request", "sent_at", "received_at", "seconds", "outcome", "error_type", "error_detail", "device", "telescope", "by",
-	}
-	tallyColumns = []string{"key", "calls", "failures", "seconds"}
-)
-
 // findCalls answers with a page of calls.
 func (a *API) findCalls(c *call) error {
 	q, err := calls.Parse(c.query)
@@ -31,7 +23,7 @@ func (a *API) findCalls(c *call) error {
 		c.head("Link", fmt.Sprintf(`<calls?cursor=%s&limit=%d>; rel="next"`, url.QueryEscape(*page.Next), q.Limit))
 	}
 	if c.wantsTable() {
-		return c.table(callColumns, func(t *sheet.Table) error { return sheet.AddAll(t, page.Calls) })
+		return c.table(calls.Columns, func(t *sheet.Table) error { return sheet.AddAll(t, page.Calls) })
 	}
 	return c.json(page)
 }
@@ -52,5 +44,5 @@ func (a *API) tallyCalls(c *call) error {
 	if !tally.Complete {
 		return oda.Errorf(oda.InvalidQuery, "Not all calls could be counted, and a table cannot say that. Ask for a shorter time, or for JSON, which has what was counted.")
 	}
-	return c.table(tallyColumns, func(t *sheet.Table) error { return sheet.AddAll(t, tally.Tally) })
+	return c.table(calls.TallyColumns, func(t *sheet.Table) error { return sheet.AddAll(t, tally.Tally) })
 }
