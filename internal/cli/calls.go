@@ -209,15 +209,15 @@ func beforeLast(ctx context.Context, archive *client.Client, filter oda.ChangeFi
 	// A filter may leave out most changes, so it looks back further and further.
 	for width := oda.Position(count); ; width *= 8 {
 		from := max(0, end.Next-width)
-		var found []oda.Position
+		var found []oda.Position // before each change
 		for c, err := range pages(ctx, archive, from, filter) {
 			if err != nil {
 				return 0, err
 			}
-			found = append(found, c.Position)
+			found = append(found, c.Position-oda.Position(c.LastSequence-c.FirstSequence)-1)
 		}
-		if len(found) >= count {
-			return found[len(found)-count] - 1, nil
+		if len(found) > count { // the first may have begun earlier
+			return found[len(found)-count], nil
 		}
 		if from == 0 {
 			return 0, nil
