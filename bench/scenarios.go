@@ -275,6 +275,13 @@ func scenarios() []scenario {
 			run: runScale,
 		},
 		{
+			name: "calls", title: "Finding and counting calls", asked: true,
+			text: fmt.Sprintf("An archive of %s calls in blocks of %s, spread over a year; one in a hundred failed. The night has %s blocks with %s calls each.",
+				format(float64(full.records), ""), format(callsPerDay, ""), format(float64(full.nightBlocks), ""), format(float64(full.nightRecords), "")),
+			run:     runCalls,
+			budgets: callBudgets(),
+		},
+		{
 			name: "soak", title: "A mixed night without growth", asked: true,
 			text: fmt.Sprintf("On both engines at once, %.0f requests per second read entities, blocks and pages, search and list, and %d writers record, store and update, about 60 times a second. "+
 				"At the end, everything that was acknowledged is there, once. "+
