@@ -25,6 +25,9 @@ func (c *Call) same(other *Call) bool { return c.Function == other.Function && c
 // none.
 type Row struct{ From, To int }
 
+// Places are the places of both calls.
+func (r Row) Places() [2]int { return [2]int{r.From, r.To} }
+
 // Bounds of the search for the best alignment.
 const (
 	bandCells  = 1 << 24 // of a table; each takes a byte

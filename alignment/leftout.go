@@ -9,33 +9,52 @@ import (
 // leftOut are the names of arguments that every run has others of, whatever it does.
 var leftOut = []string{"scan_id", "subarray_id"}
 
-var comma = []byte{','}
+// Essential gives the text of a JSON value piece by piece, without blanks between values and
+// without the members, at any depth, that every run has others of. If it is to be exact, it
+// has these too.
+func Essential(value []byte, isExact bool, give func(piece []byte)) {
+	e := essential{isExact, give}
+	e.value(value)
+}
 
-// AppendEssential appends the text of a JSON value without the members that every run has
-// others of, at any depth, and without blanks between values.
-func AppendEssential(text, value []byte) []byte {
+type essential struct {
+	isExact bool
+	give    func(piece []byte)
+}
+
+var (
+	comma, colon    = []byte(","), []byte(":")
+	braces, squares = []byte("{}"), []byte("[]")
+)
+
+func (e *essential) value(value []byte) {
 	if len(value) == 0 {
-		return text
+		return
 	}
 	var separator []byte
 	switch value[0] {
 	case '{':
-		text = append(text, '{')
+		e.give(braces[:1])
 		for key, member := range rawjson.Members(value) {
-			if slices.Contains(leftOut, string(key)) {
+			if !e.isExact && slices.Contains(leftOut, string(key)) {
 				continue
 			}
-			text = append(rawjson.AppendQuoted(append(text, separator...), string(key)), ':')
-			text, separator = AppendEssential(text, member), comma
+			e.give(separator)
+			e.give(rawjson.AppendQuoted(nil, string(key)))
+			e.give(colon)
+			e.value(member)
+			separator = comma
 		}
-		return append(text, '}')
+		e.give(braces[1:])
 	case '[':
-		text = append(text, '[')
+		e.give(squares[:1])
 		for element := range rawjson.Elements(value) {
-			text = append(text, separator...)
-			text, separator = AppendEssential(text, element), comma
+			e.give(separator)
+			e.value(element)
+			separator = comma
 		}
-		return append(text, ']')
+		e.give(squares[1:])
+	default:
+		e.give(value)
 	}
-	return append(text, value...)
 }

@@ -1,6 +1,10 @@
 package alignment
 
-import "oda"
+import (
+	"slices"
+
+	"oda"
+)
 
 // Kind is how the two calls of a row differ.
 type Kind byte
@@ -53,6 +57,11 @@ func SumOf(rows []Row, from, to []Call) Sum {
 		if s.Of[kind]++; s.Of[kind] == 1 {
 			s.First[kind] = n
 		}
+		if isTimed(r, from, to) {
+			s.Timed++
+			s.Took[0] += from[r.From].Took
+			s.Took[1] += to[r.To].Took
+		}
 		var failed [2]bool
 		if r.From >= 0 {
 			failed[0] = from[r.From].Failed
@@ -70,9 +79,6 @@ func SumOf(rows []Row, from, to []Call) Sum {
 		}
 		if r.From >= 0 && r.To >= 0 {
 			s.Steps++
-			if !failed[0] && !failed[1] {
-				s.time(from[r.From].Took, to[r.To].Took)
-			}
 		}
 	}
 	return s
@@ -84,14 +90,6 @@ func (s *Sum) fails(run, row int) {
 	}
 }
 
-func (s *Sum) time(from, to oda.Elapsed) {
-	if from >= 0 && to >= 0 {
-		s.Timed++
-		s.Took[0] += from
-		s.Took[1] += to
-	}
-}
-
 // Slower returns by how much the second run was slower, of the time that the first took: 0.12
 // if it was 12 % slower, less than 0 if it was faster. Only the calls that both runs made, and
 // that failed in neither, count: how soon a call fails says little.
@@ -100,4 +98,33 @@ func (s *Sum) Slower() (share float64, isKnown bool) {
 		return 0, false
 	}
 	return float64(s.Took[1])/float64(s.Took[0]) - 1, true
+}
+
+// Slowest returns the steps that both runs made, and that failed in neither, of which the
+// calls took most unlike times: the rows of the first few, the most unlike first.
+func Slowest(rows []Row, from, to []Call, most int) []int {
+	var found []int
+	by := func(n int) oda.Elapsed {
+		d := to[rows[n].To].Took - from[rows[n].From].Took
+		return max(d, -d)
+	}
+	for n, r := range rows {
+		if !isTimed(r, from, to) || len(found) == most && by(n) <= by(found[most-1]) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, n, func(other, n int) int {
+			if by(other) >= by(n) {
+				return -1
+			}
+			return 1
+		})
+		found = slices.Insert(found, at, n)
+		found = found[:min(most, len(found))]
+	}
+	return found
+}
+
+// isTimed reports whether a row says how long something took in both runs.
+func isTimed(r Row, from, to []Call) bool {
+	return r.From >= 0 && r.To >= 0 && !from[r.From].Failed && !to[r.To].Failed && from[r.From].Took >= 0 && to[r.To].Took >= 0
 }
