@@ -35,8 +35,9 @@ type stepsView struct {
 
 // remark is a few words about a comparison, which may lead to a step.
 type remark struct {
-	Text, Href string
-	Bad        bool
+	Text string
+	Step int // -1: it leads nowhere
+	Bad  bool
 }
 
 // Bounds of the page.
@@ -108,9 +109,13 @@ func (v *stepsView) Names() [2]string {
 	return [2]string{v.view.called(v.view.From), v.view.called(v.view.To)}
 }
 
-// href leads to a step.
-func (v *stepsView) href(step int) string {
-	return v.view.link("after", fromStart(step-stepsAbove)) + "#step-" + strconv.Itoa(step+1)
+// Href leads to a step.
+func (v *stepsView) Href(step int) string {
+	after := v.after
+	if step < v.after || step >= v.drawn {
+		after = step - stepsAbove
+	}
+	return v.view.link("after", fromStart(after)) + "#step-" + strconv.Itoa(step+1)
 }
 
 // fromStart is the value of a parameter for so many steps, empty for none.
@@ -126,17 +131,17 @@ func (v *stepsView) sumUp() {
 	s := &v.Sum
 	say := func(n, first int, text string, isBad bool) {
 		if n > 0 {
-			v.Verdict = append(v.Verdict, remark{text, v.href(first), isBad})
+			v.Verdict = append(v.Verdict, remark{text, first, isBad})
 		}
 	}
-	v.Verdict = []remark{{Text: v.sameSteps()}}
+	v.Verdict = []remark{{Text: v.sameSteps(), Step: -1}}
 	say(s.Of[alignment.Extra], s.First[alignment.Extra], thousands(int64(s.Of[alignment.Extra]))+" extra", false)
 	say(s.Of[alignment.Missing], s.First[alignment.Missing], thousands(int64(s.Of[alignment.Missing]))+" missing", false)
-	more := ""
-	if s.Both > 0 {
-		more = " more"
+	failed := " failed"
+	if s.Both+s.FailedIn[0] > 0 {
+		failed += " only in " + v.view.called(v.view.To)
 	}
-	say(s.FailedIn[1], s.FirstIn[1], thousands(int64(s.FailedIn[1]))+more+" failed", true)
+	say(s.FailedIn[1], s.FirstIn[1], thousands(int64(s.FailedIn[1]))+failed, true)
 	say(s.FailedIn[0], s.FirstIn[0], thousands(int64(s.FailedIn[0]))+" failed only in "+v.view.called(v.view.From), false)
 	others := " with other arguments"
 	if v.view.Exact() {
@@ -144,7 +149,7 @@ func (v *stepsView) sumUp() {
 	}
 	say(s.Of[alignment.Changed], s.First[alignment.Changed], thousands(int64(s.Of[alignment.Changed]))+others, false)
 	if share, isKnown := s.Slower(); isKnown {
-		v.Verdict = append(v.Verdict, remark{Text: slower(share)})
+		v.Verdict = append(v.Verdict, remark{Text: slower(share), Step: -1})
 		v.Details = append(v.Details, fmt.Sprintf("%s, which both made and which failed in neither, took %s instead of %s.",
 			plural(int64(s.Timed), "call"), showElapsed(s.Took[1]), showElapsed(s.Took[0])))
 	}
@@ -201,7 +206,7 @@ func (v *stepsView) slowest(names []string) {
 		v.isShown[n] = true
 		v.Slowest = append(v.Slowest, remark{
 			Text: fmt.Sprintf("%s %s %s: %s instead of %s", clipped(names[from[v.rows[n].From].Function], briefText), showElapsed(by), how, showElapsed(b), showElapsed(a)),
-			Href: v.href(n),
+			Step: n,
 		})
 	}
 }
@@ -233,7 +238,7 @@ func (v *stepsView) Later() string {
 func (v *stepsView) Onward() string {
 	for n := v.drawn; n < len(v.rows); n++ {
 		if v.kind(n) != alignment.Same {
-			return v.href(n)
+			return v.Href(n)
 		}
 	}
 	return ""
