@@ -147,18 +147,8 @@ func (s *Site) sides(ctx context.Context, view *compareView) error {
 	}
 	if view.From == nil {
 		before := view.To.Metadata.Version - 1
-		if before == 0 && view.To.Kind == oda.ExecutionBlock {
-			from, to, err := s.besides(ctx, view.To)
-			if err != nil {
-				return err
-			}
-			if from != nil {
-				view.From, view.To = from, to
-				return nil
-			}
-		}
 		if before == 0 {
-			return oda.Errorf(oda.InvalidQuery, "%s has no version before version 1. Name something else to compare it with.", view.To.ID)
+			return s.besides(ctx, view)
 		}
 		view.From, err = s.side(ctx, view.To.Ref, before)
 	}

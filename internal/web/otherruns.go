@@ -85,21 +85,27 @@ func (s *Site) compareRuns(ctx context.Context, view *entityView, self *oda.Foun
 	return nil
 }
 
-// besides finds what a side is compared with that is named alone and has no version before:
-// the newest other run of its SBDefinition. It returns both in the order in which they were
-// created; nil if there is no other run.
-func (s *Site) besides(ctx context.Context, one *side) (from, to *side, err error) {
-	found, err := s.cfg.Archive.Look(ctx, []oda.Ref{one.Ref})
-	if err != nil || found[0] == nil {
-		return nil, nil, err
+// besides finds what the only version of an entity is compared with: the last other run of the
+// SBDefinition, if it is a block. The sides are in the order in which they were created.
+func (s *Site) besides(ctx context.Context, view *compareView) error {
+	one, otherwise := view.To, ""
+	if one.Kind == oda.ExecutionBlock {
+		otherwise = ", and there is no other run of its SBDefinition"
+		found, err := s.cfg.Archive.Look(ctx, []oda.Ref{one.Ref})
+		if err != nil {
+			return err
+		}
+		runs, err := s.otherRuns(ctx, found[0])
+		if err != nil {
+			return err
+		}
+		if len(runs) > 0 {
+			view.From, err = s.side(ctx, runs[0].Ref, 0)
+			if runs[0].created > one.Metadata.CreatedOn {
+				view.From, view.To = one, view.From
+			}
+			return err
+		}
 	}
-	runs, err := s.otherRuns(ctx, found[0])
-	if err != nil || len(runs) == 0 {
-		return nil, nil, err
-	}
-	other, err := s.side(ctx, runs[0].Ref, 0)
-	if err == nil && runs[0].created > one.Metadata.CreatedOn {
-		return one, other, nil
-	}
-	return other, one, err
+	return oda.Errorf(oda.InvalidQuery, "%s has no version before version 1%s. Name something else to compare it with.", one.ID, otherwise)
 }

@@ -35,15 +35,15 @@ func (s *Site) writeSteps(ctx context.Context, v *stepsView) error {
 	}
 	v.drawn = v.after
 	for v.drawn < end && w.bytes < shownBytes {
-		n := v.drawn
-		for n < end && v.equal(n, end)-n < worthFolding {
-			n = max(n+1, v.equal(n, end))
+		n, folded := v.fold(v.drawn, end)
+		for folded == "" && n < end {
+			next, what := v.fold(n, end)
+			if what != "" {
+				break
+			}
+			n = next
 		}
-		isFolded := n == v.drawn
-		if isFolded {
-			n = v.equal(n, end)
-		}
-		if err := w.group(n, isFolded); err != nil {
+		if err := w.group(n, folded); err != nil {
 			return err
 		}
 	}
@@ -52,22 +52,36 @@ func (s *Site) writeSteps(ctx context.Context, v *stepsView) error {
 	return nil
 }
 
-// equal returns where the steps end, from one on, that may be folded.
-func (v *stepsView) equal(n, end int) int {
-	for n < end && v.kind(n) == alignment.Same && !v.isShown[n] {
-		n++
+// fold returns up to where the steps from one on are folded, and what they are called: those
+// that are equal, or all but the first of many that only one run has. Otherwise it returns the
+// next step and nothing.
+func (v *stepsView) fold(n, end int) (until int, what string) {
+	kind := v.kind(n)
+	until = n
+	for until < end && v.kind(until) == kind && !v.isShown[until] {
+		until++
 	}
-	return n
+	ahead := n
+	for ahead > v.after && n-ahead < aheadOfFold && v.kind(ahead-1) == kind {
+		ahead--
+	}
+	switch {
+	case kind == alignment.Same && until-n >= worthFolding:
+		return until, "equal step"
+	case (kind == alignment.Extra || kind == alignment.Missing) && until-n > longRun-aheadOfFold && n-ahead == aheadOfFold:
+		return until, "further " + stepKinds[kind].text + " step"
+	}
+	return n + 1, ""
 }
 
 // group writes the steps up to one, as long as there is room.
-func (w *stepRows) group(end int, isFolded bool) error {
-	if isFolded {
+func (w *stepRows) group(end int, folded string) error {
+	if folded != "" {
 		open := ""
 		if len(w.rows) <= stepsUnfolded {
 			open = " open"
 		}
-		w.out.WriteString(`<details class="equal"` + open + `><summary>` + plural(int64(end-w.drawn), "equal step") + `</summary>`)
+		w.out.WriteString(`<details class="equal"` + open + `><summary>` + plural(int64(end-w.drawn), folded) + `</summary>`)
 	}
 	w.out.WriteString("<table><tbody>\n")
 	for ; w.drawn < end && w.bytes < shownBytes; w.drawn++ {
@@ -76,7 +90,7 @@ func (w *stepRows) group(end int, isFolded bool) error {
 		}
 	}
 	w.out.WriteString("</tbody></table>")
-	if isFolded {
+	if folded != "" {
 		w.out.WriteString("</details>\n")
 	}
 	return nil
