@@ -55,6 +55,7 @@ type blockRun struct {
 	side      *side
 	of        *blockState
 	calls     []alignment.Call
+	exactly   []uint64 // numbers of what was said and answered, if that is compared too
 	sequences []int64
 	missing   int64 // calls that are not among these
 	reading   bool  // they will be, once they are read
@@ -95,7 +96,7 @@ func (s *Site) runOf(ctx context.Context, one *side, exactly bool, functions map
 		c := &x.calls[i]
 		r.calls[i] = alignment.Call{Function: numbers[c.function], Said: c.said, Failed: c.failed, Took: c.took}
 		if exactly {
-			r.calls[i].Said = c.saidExactly
+			r.exactly = append(r.exactly, c.saidExactly)
 		}
 		r.sequences[i] = c.sequence
 	}

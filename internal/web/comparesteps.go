@@ -23,14 +23,13 @@ type stepsView struct {
 	Body    template.HTML
 	Steps   int64 // on the page
 
-	view     *compareView
-	runs     [2]*blockRun
-	rows     []alignment.Row
-	after    int          // steps before those on the page
-	drawn    int          // steps up to the last one on the page
-	longest  oda.Elapsed  // of all calls
-	isShown  map[int]bool // steps that are not folded, though they are equal
-	isSimple bool         // nothing is folded
+	view    *compareView
+	runs    [2]*blockRun
+	rows    []alignment.Row
+	after   int          // steps before those on the page
+	drawn   int          // steps up to the last one on the page
+	longest oda.Elapsed  // of all calls
+	isShown map[int]bool // steps that are not folded, though they are equal
 }
 
 // remark is a few words about a comparison, which may lead to a step.
@@ -64,6 +63,11 @@ func (s *Site) steps(ctx context.Context, view *compareView) error {
 	}
 	from, to := v.runs[0].calls, v.runs[1].calls
 	rows, isBest := alignment.Calls(from, to)
+	for _, r := range v.runs {
+		for i, said := range r.exactly { // calls belong together whatever came of them
+			r.calls[i].Said = said
+		}
+	}
 	if !isBest {
 		v.Notes = append(v.Notes, "The blocks are too long and too different to find the best way to put all their calls next to each other. They were aligned part by part: some of the calls that are said to be extra or missing may belong together.")
 	}
