@@ -45,6 +45,8 @@ type indexedCall struct {
 	took             oda.Elapsed // negative: it is not known
 	function, device uint16
 	failed           bool
+	said             uint64 // a number for its arguments, and one for all that is compared of it
+	saidExactly      uint64
 }
 
 // noTime stands for the begin of a call whose record has no times.
@@ -65,7 +67,7 @@ type failure struct {
 	detail   string
 }
 
-// Bounds of an index, and of all of them together. A call takes 40 bytes, and 32
+// Bounds of an index, and of all of them together. A call takes 56 bytes, and 32
 // more for each kind of lanes in which it is laid out.
 const (
 	indexedCalls    = 250_000 // of a block
@@ -125,6 +127,7 @@ func (x *callIndex) add(r *oda.Record) {
 	}
 	c.function = x.functions.number(string(call.Request()))
 	c.device = x.devices.number(call.Device())
+	c.said, c.saidExactly = said(r.Text)
 	if c.failed {
 		x.failures++
 		detail := ""

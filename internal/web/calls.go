@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"oda"
@@ -390,31 +391,32 @@ func arguments(value []byte, room int) string {
 	if len(value) == 0 || value[0] != '{' {
 		return short(value, room)
 	}
-	text := ""
+	var text strings.Builder
+	add := func(parts ...string) {
+		if text.Len() > 0 {
+			text.WriteString(", ")
+		}
+		for _, part := range parts {
+			text.WriteString(part)
+		}
+	}
 	for key, value := range rawjson.Members(value) {
 		switch {
 		case string(value) == "[]" || string(value) == "{}" || string(value) == "null":
 		case string(key) == "kwargs" && value[0] == '{':
 			for name, value := range rawjson.Members(value) {
-				if len(text) > room {
+				if text.Len() > room {
 					break
 				}
-				text = joined(text, string(name)+"="+readable(string(value)))
+				add(string(name), "=", readable(string(value)))
 			}
 		case string(key) == "args" && value[0] == '[':
-			text = joined(text, readable(string(value[1:len(value)-1])))
+			add(readable(string(value[1 : len(value)-1])))
 		default:
-			text = joined(text, string(key)+"="+readable(string(value)))
+			add(string(key), "=", readable(string(value)))
 		}
 	}
-	return beginning(text, room)
-}
-
-func joined(text, next string) string {
-	if text == "" {
-		return next
-	}
-	return text + ", " + next
+	return beginning(text.String(), room)
 }
 
 // short reads a value: the content of a string, or else its text.
