@@ -80,7 +80,7 @@ var rooms = map[string][]string{
 	"oda/internal/web":            {"oda", "oda/archive", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
 	"oda/naming":                  {"oda", "oda/summary"},
-	"oda/night":                   {"oda"},
+	"oda/night":                   {"oda", "oda/naming"},
 	"oda/progress":                {"oda", "oda/internal/rawjson", "oda/night", "oda/summary"},
 	"oda/provenance":              {"oda"},
 	"oda/search":                  {"oda", "oda/internal/rawjson", "oda/internal/words", "oda/progress", "oda/sky"},

@@ -17,6 +17,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/must"
+	"oda/naming"
 	"oda/night"
 )
 
@@ -48,7 +49,7 @@ var nightsInside = []scenario{
 	{"what was read of a night is not read again until it changes", func(t *testing.T, d *desk) {
 		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		store := &reading{Engine: d.engine}
-		reporter := night.New(store)
+		reporter := night.New(store, naming.New(store))
 		mustRead := func(what string, most int64, calls int64) {
 			t.Helper()
 			store.records.Store(0)
@@ -79,7 +80,7 @@ var nightsInside = []scenario{
 	}},
 	{"records that come while a night is reported are in it whole or not at all", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		reporter := night.New(d.engine)
+		reporter := night.New(d.engine, naming.New(d.engine))
 		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		stop, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
