@@ -1,0 +1,140 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"oda"
+)
+
+// trouble is a way in which calls failed.
+type trouble struct {
+	Detail   string
+	Calls    int64
+	First    int64       // sequence of the earliest of them
+	begin    oda.Instant // when it was made, or noTime
+	function uint16
+
+	// Set by inOrder.
+	Name  string      // of the function, as short as it can be
+	Begin oda.Instant // where the earliest is drawn
+	Href  string      // the page with it
+}
+
+// failure is what failed calls have in common that are counted together.
+type failure struct {
+	function uint16
+	detail   string
+}
+
+const (
+	indexedTroubles = 200
+	shownTroubles   = 10 // before the others are unfolded
+)
+
+// note counts a failed call with those that failed in the same way. If there are too many
+// ways, one that was seen only once makes room, so frequent ones are kept.
+func (x *callIndex) note(c *indexedCall, detail string) {
+	kind := failure{c.function, clipped(detail, nameLength)}
+	if at, ok := x.alike[kind]; ok {
+		t := &x.troubles[at]
+		if t.Calls++; noTime < c.begin && c.begin < t.begin {
+			t.First, t.begin = c.sequence, c.begin
+		}
+		return
+	}
+	if x.alike == nil {
+		x.alike = make(map[failure]int)
+	}
+	at := len(x.troubles)
+	if at < indexedTroubles {
+		x.troubles = append(x.troubles, trouble{})
+	} else {
+		x.forgotten = true
+		if at = slices.IndexFunc(x.troubles, func(t trouble) bool { return t.Calls == 1 }); at < 0 {
+			return
+		}
+		delete(x.alike, failure{x.troubles[at].function, x.troubles[at].Detail})
+	}
+	x.alike[kind] = at
+	x.troubles[at] = trouble{Detail: kind.detail, Calls: 1, First: c.sequence, begin: c.begin, function: c.function}
+}
+
+// inOrder returns the ways in which calls failed, each where its first failure is in time.
+func (x *callIndex) inOrder(href func(sequence int64) string) []trouble {
+	all, l := slices.Clone(x.troubles), x.layout(x.by(""))
+	names := make([]string, len(all))
+	for i := range all {
+		at, _ := x.find(all[i].First)
+		all[i].Begin, all[i].Href, names[i] = l.places[at].begin, href(all[i].First), x.functions.all[all[i].function]
+	}
+	for i, name := range tellApart(names) {
+		all[i].Name = name
+	}
+	slices.SortFunc(all, func(a, b trouble) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.First, b.First)) })
+	return all
+}
+
+// FirstTroubles are those that are shown at once.
+func (v *callsView) FirstTroubles() []trouble { return v.Troubles[:min(len(v.Troubles), shownTroubles)] }
+
+// FurtherTroubles are those that are unfolded.
+func (v *callsView) FurtherTroubles() []trouble { return v.Troubles[len(v.FirstTroubles()):] }
+
+// The parts of a timeline that lead from failure to failure.
+const (
+	nextFailure     = "next-failure"
+	previousFailure = "previous-failure"
+)
+
+// failureBeside serves the number of the failure after or before a call, or else of the first
+// or last one that can be seen from a time on, or up to it. It is 0 if there is none.
+func (s *Site) failureBeside(w http.ResponseWriter, r *http.Request, forward bool) error {
+	params := r.URL.Query()
+	of, err := s.blockState(r.Context(), r.PathValue("id"), params)
+	if err != nil {
+		return err
+	}
+	x, done, err := s.index(r.Context(), of, indexTime)
+	if err != nil {
+		return err
+	}
+	found := x.failureBeside(params, forward)
+	done()
+	newFile("application/json", strconv.AppendInt(nil, found, 10)).serve(w, r, privateCache, filePolicy)
+	return nil
+}
+
+func (x *callIndex) failureBeside(params url.Values, forward bool) int64 {
+	call, known := x.find(wholeIn(params, "call", 0))
+	edge := oda.Instant(wholeIn(params, "edge", 0))
+	wants, l := callFilterOf(params).in(x), x.layout(x.by(""))
+	passed := !known
+	for n := range l.byBegin {
+		i := l.byBegin[n]
+		if !forward {
+			i = l.byBegin[len(l.byBegin)-1-n]
+		}
+		p := &l.places[i]
+		switch {
+		case known && int(i) == call:
+			passed = true
+		case !passed || !x.calls[i].failed || !wants(i):
+		case known || forward && p.end >= edge || !forward && p.begin <= edge:
+			return x.calls[i].sequence
+		}
+	}
+	return 0
+}
+
+// wholeIn reads a whole number from an address.
+func wholeIn(params url.Values, name string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(params.Get(name), 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
