@@ -18,12 +18,12 @@ import (
 type callsView struct {
 	Root, Block string
 	State       url.Values // the parameters that name an older state, none for the current one
-	Total       int64 // 0 if it is not known yet
-	Failures    int64 // of those that are known; final if Settled
-	Looked      bool  // all of them are known
-	Full        int64 // these are known, and no more will be; 0 if there is room for all
+	Total       int64      // 0 if it is not known yet
+	Failures    int64      // of those that are known; final if Settled
+	Looked      bool       // all of them are known
+	Full        int64      // these are known, and no more will be; 0 if there is room for all
 	Begin, End  *oda.Instant
-	Troubles    []trouble // in the order of time, none unless Settled
+	Troubles    []trouble  // in the order of time, none unless Settled
 	Forgotten   bool       // there are other troubles
 	Call        *callPanel // the one that the address names
 	Functions   []string
@@ -142,7 +142,7 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	f := callFilterOf(params)
 	v := &callsView{
 		Root: entityRoot, Block: of.id, State: of.params, Total: x.total(), Failures: x.failures, Looked: x.complete,
-		Forgotten: x.forgotten, Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
+		Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
 		drawn: withoutEmpty(url.Values{"by": params["by"], "from": params["from"], "to": params["to"]}),
 	}
 	if f.function != "" && !slices.Contains(v.Functions, f.function) { // not yet, perhaps
@@ -160,7 +160,7 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	if v.Settled() && len(x.calls) > 0 {
 		l := x.layout(x.by(""))
 		v.Begin, v.End = &l.focus[0], &l.focus[1]
-		v.Troubles = x.inOrder(v.CallHref)
+		v.Troubles, v.Forgotten = x.inOrder(v.CallHref)
 	}
 	v.All, v.Only = v.unfiltered(url.Values{}, "calls"), v.unfiltered(url.Values{"calls": {"failed"}}, "calls")
 	if named := params.Get("call"); named != "" {

@@ -32,7 +32,8 @@ type failure struct {
 
 const (
 	indexedTroubles = 200
-	shownTroubles   = 10 // before the others are unfolded
+	shownTroubles   = 10       // before the others are unfolded
+	troublesBytes   = 30 << 10 // of all on a page, which may hardly compress
 )
 
 // note counts a failed call with those that failed in the same way. If there are too many
@@ -63,9 +64,11 @@ func (x *callIndex) note(c *indexedCall, detail string) {
 	x.troubles[at] = trouble{Detail: kind.detail, Calls: 1, First: c.sequence, begin: c.begin, function: c.function}
 }
 
-// inOrder returns the ways in which calls failed, each where its first failure is in time.
-func (x *callIndex) inOrder(href func(sequence int64) string) []trouble {
-	all, l := slices.Clone(x.troubles), x.layout(x.by(""))
+// inOrder returns the ways in which calls failed, each where its first failure is in time,
+// and whether there are others.
+func (x *callIndex) inOrder(href func(sequence int64) string) (all []trouble, others bool) {
+	all = slices.Clone(x.troubles)
+	l := x.layout(x.by(""))
 	names := make([]string, len(all))
 	for i := range all {
 		at, _ := x.find(all[i].First)
@@ -75,11 +78,19 @@ func (x *callIndex) inOrder(href func(sequence int64) string) []trouble {
 		all[i].Name = name
 	}
 	slices.SortFunc(all, func(a, b trouble) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.First, b.First)) })
-	return all
+	room := troublesBytes
+	for i := range all {
+		if room -= len(all[i].Name) + len(all[i].Detail); room < 0 {
+			return all[:i], true
+		}
+	}
+	return all, x.forgotten
 }
 
 // FirstTroubles are those that are shown at once.
-func (v *callsView) FirstTroubles() []trouble { return v.Troubles[:min(len(v.Troubles), shownTroubles)] }
+func (v *callsView) FirstTroubles() []trouble {
+	return v.Troubles[:min(len(v.Troubles), shownTroubles)]
+}
 
 // FurtherTroubles are those that are unfolded.
 func (v *callsView) FurtherTroubles() []trouble { return v.Troubles[len(v.FirstTroubles()):] }

@@ -803,8 +803,9 @@ async function select(call, opened = true) {
     if (renewals !== before) renew(); // calls may have come meanwhile, or another filter
     said.textContent = ["h3", ".outcome", ".problem"].map((part) => panel.querySelector(part)?.textContent ?? "").join(". ");
     // Where the panel is below the timeline, its head comes into sight.
-    const below = panel.getBoundingClientRect().top - innerHeight * 0.6;
-    if (below > 0) scrollBy({ top: below });
+    panel.parentElement.scrollTop = 0;
+    const { top } = panel.getBoundingClientRect();
+    if (top > innerHeight * 0.6 || top < 0) scrollBy({ top: top - innerHeight * 0.6 });
   } catch (error) {
     if (wanted === call) tell(error.message);
   }
