@@ -33,7 +33,7 @@ func TestTheDayOfACall(t *testing.T) {
 		`{"request":"a","request_sent_at":"0001-01-01"}`:                                 -719162,
 		`{"request":"a","request_sent_at":"9999-12-31T23:59:59.999999Z"}`:                2932896,
 	} {
-		if got := CallDay([]byte(record)); got != want {
+		if got := KeysOfCall([]byte(record)).Day; got != want {
 			t.Errorf("%s: got the day %d, want %d", record, got, want)
 		}
 	}

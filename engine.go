@@ -21,6 +21,7 @@ type Engine interface {
 	Statuses
 	Finder
 	Calendar
+	NotableCalls
 	Log
 	Mover
 
@@ -142,14 +143,27 @@ type Calendar interface {
 	BlocksOn(ctx context.Context, days Days, most int) ([]string, error)
 
 	// RecordsOn reads records of the current version of a block in the order of
-	// their sequence numbers, without their keys: all whose calls are on one of
-	// the days, and perhaps a few others. It reads none of an unknown block.
-	RecordsOn(ctx context.Context, block string, days Days) iter.Seq2[Record, error]
+	// their sequence numbers, without their keys: all that are among the sequences and
+	// whose calls are on one of the days, and perhaps a few of other days. It reads none
+	// of an unknown block.
+	RecordsOn(ctx context.Context, block string, days Days, among Sequences) iter.Seq2[Record, error]
 
 	// DaysAround returns the last day up to one, and the first day from another
 	// on, on which a block has calls, or had some in an earlier version. Where
 	// there is none, it returns nil.
 	DaysAround(ctx context.Context, until, from Day) (before, after *Day, err error)
+}
+
+// NotableCalls finds the calls that failed or lasted long, without reading others.
+type NotableCalls interface {
+	// FailedCalls yields calls that failed, of the current versions of blocks. They are
+	// without their telescopes.
+	FailedCalls(ctx context.Context, asked CallRange) iter.Seq2[CallEntry, error]
+
+	// LongCalls yields the places of calls that lasted LongCall or longer and whose
+	// responses were received after an instant. They may be calls that only an earlier
+	// version of their block has. Of the range, it takes no texts.
+	LongCalls(ctx context.Context, asked CallRange, received Instant) iter.Seq2[CallPlace, error]
 }
 
 // ErrTaken says that a generated identifier is already in use.

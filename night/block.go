@@ -62,7 +62,7 @@ func blockSumOf(ctx context.Context, from Engine, q Query, block *oda.Found, kno
 		return wholeSumOf(ctx, from, block)
 	}
 	b := newBlockSum(q, block)
-	for r, err := range from.RecordsOn(ctx, block.ID, q.days()) {
+	for r, err := range from.RecordsOn(ctx, block.ID, q.days(), oda.AllSequences) {
 		if err != nil {
 			return nil, err
 		}

@@ -340,7 +340,7 @@ func (l *loading) record(e *oda.LogEntry, sequence int64, key string, body oda.B
 		keyOrNull = key
 	}
 	l.records = append(l.records, []any{int16(e.Kind), e.ID, sequence, e.Version, e.By, int64(e.On), keyOrNull, body.Digest[:], body.Text, seal[:]})
-	day := dayKey{e.ID, oda.CallDay(body.Text).Or(e.On), engine.PartOf(sequence)}
+	day := dayKey{e.ID, oda.KeysOfCall(body.Text).Day.Or(e.On), engine.PartOf(sequence)}
 	if _, known := l.days[day]; !known {
 		l.days[day] = sequence
 	}

@@ -67,7 +67,7 @@ func hotOperations() []hot {
 		{
 			"Read a block of a night", "Its records on these days: which there are, and then a part of them.",
 			func(t *testing.T, s *postgres.Store, _ int) error {
-				for _, err := range s.RecordsOn(ctx, "id-1000", oda.Days{First: -1, Last: 0}) {
+				for _, err := range s.RecordsOn(ctx, "id-1000", oda.Days{First: -1, Last: 0}, oda.AllSequences) {
 					if err != nil {
 						return err
 					}

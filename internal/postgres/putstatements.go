@@ -242,7 +242,7 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		}}
 	}
 	var days spans
-	days.add(0, oda.CallDays(texts), func(i int) int { return i + 1 })
+	days.add(0, oda.KeysOfCalls(texts), func(i int) int { return i + 1 })
 	st := &store{sql: storeAny, put: p, args: []any{
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),

@@ -134,7 +134,7 @@ type fresh struct {
 func (f fresh) key() string { return f.Records[f.nth].Key }
 
 // day returns the day of the call.
-func (f fresh) day() oda.Day { return f.days[f.nth] }
+func (f fresh) day() oda.Day { return f.keys[f.nth].Day }
 
 // appendAll stores the records of the requests, in one round trip if no key is known
 // and the index of days already has their days. It waits no longer than patience for
@@ -433,12 +433,12 @@ func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, telescopes 
 func (b *batch) onDays() (last []*int32, all spans) {
 	last = make([]*int32, len(b.blocks))
 	for i, block := range b.blocks {
-		days := make([]oda.Day, len(block))
+		keys := make([]oda.CallKeys, len(block))
 		for nth, r := range block {
-			days[nth] = r.day()
+			keys[nth].Day = r.day()
 		}
-		last[i] = dayOrNull(days[len(days)-1])
-		all.add(i+1, days, func(nth int) int { return len(days) - 1 - nth })
+		last[i] = dayOrNull(keys[len(keys)-1].Day)
+		all.add(i+1, keys, func(nth int) int { return len(keys) - 1 - nth })
 	}
 	return last, all
 }

@@ -74,11 +74,6 @@ func (t *txn) failed(err error) error {
 
 func (t *txn) exec(query string, args ...any) error { return t.failed(t.conn.exec(query, args...)) }
 
-// note adds a record to the index of days.
-func (t *txn) note(h *head, sequence int64, day oda.Day) error {
-	return t.failed(t.conn.note(h.entity, &h.seen, sequence, day))
-}
-
 func (t *txn) query(query string, row func(*sqlite.Stmt) error, args ...any) error {
 	return t.failed(t.conn.query(query, row, args...))
 }

@@ -287,6 +287,14 @@ func (v verifier) rows() error {
 		Days: all(v.conn, "SELECT entity, day, part, first FROM call_days ORDER BY entity, day, part", func(stmt *sqlite.Stmt) audit.DayRow {
 			return audit.DayRow{Entity: numbered(stmt), Day: oda.Day(stmt.ColumnInt64(1)), Part: stmt.ColumnInt64(2), First: stmt.ColumnInt64(3)}
 		}),
+		Failed: all(v.conn, "SELECT h.entity, function, "+failedColumns+" FROM failed_calls c LEFT JOIN heads h ON h.kind = 3 AND h.identifier = c.identifier ORDER BY h.entity, sequence",
+			func(stmt *sqlite.Stmt) audit.FailedRow {
+				return audit.FailedRow{Entity: numbered(stmt), Function: stmt.ColumnText(1), CallEntry: failedCall(stmt, 2)}
+			}),
+		Long: all(v.conn, "SELECT h.entity, "+longColumns+" FROM long_calls c LEFT JOIN heads h ON h.kind = 3 AND h.identifier = c.identifier ORDER BY h.entity, sequence",
+			func(stmt *sqlite.Stmt) audit.LongRow {
+				return audit.LongRow{Entity: numbered(stmt), CallPlace: longCall(stmt, 1), Received: oda.Instant(stmt.ColumnInt64(4))}
+			}),
 	}, v.report)
 }
 

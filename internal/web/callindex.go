@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"oda"
 	"oda/archive"
-	"oda/internal/rawjson"
 )
 
 // callIndex is what the pages know of every call of a block.
@@ -110,67 +108,13 @@ func (x *callIndex) add(r *oda.Record) {
 		c.took = took
 	}
 	c.function = x.functions.number(string(call.Request()))
-	arguments, problem := argumentsAndError(r.Text)
-	c.device = x.devices.number(deviceIn(arguments))
+	c.device = x.devices.number(call.Device())
 	if c.failed {
 		x.failures++
-		x.note(&c, firstLine(member(problem, "detail", shownText)))
+		x.note(&c, call.Error())
 	}
 	x.calls = append(x.calls, c)
 	x.last = r.Sequence
-}
-
-// argumentsAndError finds two members of a record.
-func argumentsAndError(record []byte) (arguments, problem []byte) {
-	for key, value := range rawjson.Members(record) {
-		switch string(key) {
-		case "request_args":
-			arguments = value
-		case "error":
-			problem = value
-		}
-	}
-	return arguments, problem
-}
-
-// deviceArguments are the names of arguments that say which device a call is
-// for, the most specific first.
-var deviceArguments = []string{
-	"device", "device_name", "receptor", "receptor_id", "dish", "dish_id", "station", "station_id", "subarray", "subarray_id",
-}
-
-// deviceIn reads from the arguments of a call which device it is for.
-func deviceIn(arguments []byte) string {
-	device, rank := "", len(deviceArguments)
-	look := func(object []byte) (kwargs []byte) {
-		for key, value := range rawjson.Members(object) {
-			if string(key) == "kwargs" {
-				kwargs = value
-			}
-			at := slices.Index(deviceArguments[:rank], string(key))
-			if at < 0 || len(value) == 0 || value[0] == '{' || value[0] == '[' || string(value) == "null" {
-				continue
-			}
-			device, rank = short(value, nameLength), at
-			if device != "" && device[0] >= '0' && device[0] <= '9' {
-				what, _, _ := strings.Cut(string(key), "_")
-				device = what + " " + device
-			}
-		}
-		return kwargs
-	}
-	if len(arguments) == 0 || arguments[0] != '{' {
-		return ""
-	}
-	if kwargs := look(arguments); len(kwargs) > 0 && kwargs[0] == '{' {
-		look(kwargs)
-	}
-	return device
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 // settled reports whether all calls are known that will ever be: what is counted is final

@@ -40,8 +40,7 @@ func (s *Site) callPanel(ctx context.Context, x *callIndex, of *blockState, v *c
 	}
 	call := oda.CallOf(r.Text)
 	p := &callPanel{callRow: newCallRow(r, call, shownInFull), Root: v.Root, Block: v.Block, Closed: v.Closed(), Old: of.old != nil}
-	arguments, _ := argumentsAndError(r.Text)
-	p.Device = keptName(deviceIn(arguments))
+	p.Device = keptName(call.Device())
 	if i, ok := x.find(sequence); ok {
 		l := x.layout(x.by(""))
 		p.Drawn, p.Begin, p.End = true, l.places[i].begin, l.places[i].end

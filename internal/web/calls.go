@@ -114,6 +114,7 @@ type callRow struct {
 	Arguments      string
 	Result         string
 	Problem, Trace string
+	ErrorType      string // empty if it is not known
 	Record         string // as it was sent, indented
 }
 
@@ -357,7 +358,7 @@ func (v *callsView) follows(sequence int64, others bool) bool {
 
 // newCallRow reads a record for people.
 func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
-	row := callRow{Sequence: r.Sequence, Sent: call.Sent(), Received: call.Received(), Failed: call.Failed}
+	row := callRow{Sequence: r.Sequence, Sent: call.Sent(), Received: call.Received(), Failed: call.Failed, ErrorType: errorType(call.Error())}
 	row.Module, row.Name = lastName(string(call.Request()))
 	if took, known := call.Took(); known {
 		row.Took = showElapsed(took)

@@ -6,17 +6,17 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"oda"
 )
 
 // trouble is a way in which calls failed.
 type trouble struct {
-	Detail   string
-	Calls    int64
-	First    int64       // sequence of the earliest of them
-	begin    oda.Instant // when it was made, or noTime
-	function uint16
+	failure
+	Calls int64
+	First int64       // sequence of the earliest of them
+	begin oda.Instant // when it was made, or noTime
 
 	// Set by inOrder.
 	Name  string      // of the function, as short as it can be
@@ -27,7 +27,8 @@ type trouble struct {
 // failure is what failed calls have in common that are counted together.
 type failure struct {
 	function uint16
-	detail   string
+	Type     string // of the error, empty if it is not known
+	Detail   string
 }
 
 const (
@@ -38,8 +39,12 @@ const (
 
 // note counts a failed call with those that failed in the same way. If there are too many
 // ways, one that was seen only once makes room, so frequent ones are kept.
-func (x *callIndex) note(c *indexedCall, detail string) {
-	kind := failure{c.function, clipped(detail, nameLength)}
+func (x *callIndex) note(c *indexedCall, e *oda.CallError) {
+	kind := failure{function: c.function, Type: errorType(e)}
+	if e != nil && e.Detail != nil {
+		line, _, _ := strings.Cut(*e.Detail, "\n")
+		kind.Detail = clipped(line, nameLength)
+	}
 	if at, ok := x.alike[kind]; ok {
 		t := &x.troubles[at]
 		if t.Calls++; noTime < c.begin && c.begin < t.begin {
@@ -58,10 +63,10 @@ func (x *callIndex) note(c *indexedCall, detail string) {
 		if at = slices.IndexFunc(x.troubles, func(t trouble) bool { return t.Calls == 1 }); at < 0 {
 			return
 		}
-		delete(x.alike, failure{x.troubles[at].function, x.troubles[at].Detail})
+		delete(x.alike, x.troubles[at].failure)
 	}
 	x.alike[kind] = at
-	x.troubles[at] = trouble{Detail: kind.detail, Calls: 1, First: c.sequence, begin: c.begin, function: c.function}
+	x.troubles[at] = trouble{failure: kind, Calls: 1, First: c.sequence, begin: c.begin}
 }
 
 // inOrder returns the ways in which calls failed, each where its first failure is in time,
@@ -94,6 +99,28 @@ func (v *callsView) FirstTroubles() []trouble {
 
 // FurtherTroubles are those that are unfolded.
 func (v *callsView) FurtherTroubles() []trouble { return v.Troubles[len(v.FirstTroubles()):] }
+
+// errorType is the type of the error of a call, empty if it is not known.
+func errorType(e *oda.CallError) string {
+	if e == nil || e.Type == nil {
+		return ""
+	}
+	return *e.Type
+}
+
+// Elsewhere is the address of the failed calls of all blocks with such an error, empty if
+// its type is not known.
+func (f failure) Elsewhere() string { return elsewhere(f.Type) }
+
+// Elsewhere is the same for a call.
+func (r *callRow) Elsewhere() string { return elsewhere(r.ErrorType) }
+
+func elsewhere(errorType string) string {
+	if errorType == "" {
+		return ""
+	}
+	return entityRoot + "calls" + question(url.Values{"error": {errorType}, "outcome": {"failed"}})
+}
 
 // The parts of a timeline that lead from failure to failure.
 const (

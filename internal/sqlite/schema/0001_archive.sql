@@ -126,6 +126,36 @@ CREATE TABLE call_days (
     PRIMARY KEY (day, entity, part)
 ) STRICT, WITHOUT ROWID;
 
+-- The calls that failed, in whatever version of their block: what an answer says of them.
+CREATE TABLE failed_calls (
+    at          INTEGER NOT NULL, -- the time of the call
+    identifier  TEXT    NOT NULL, -- of the block
+    sequence    INTEGER NOT NULL,
+    sent        INTEGER,
+    received    INTEGER,
+    request     TEXT    NOT NULL,
+    function    TEXT    NOT NULL, -- the last part of request
+    has_error   INTEGER NOT NULL, -- 1: the record has an error
+    error       TEXT,             -- its type
+    detail      TEXT,
+    device      TEXT,
+    recorded_by TEXT    NOT NULL,
+    PRIMARY KEY (at, identifier, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX failed_calls_block ON failed_calls (identifier, at, sequence);
+CREATE INDEX failed_calls_function     ON failed_calls (function, at, identifier, sequence);
+CREATE INDEX failed_calls_error        ON failed_calls (error, at, identifier, sequence) WHERE error IS NOT NULL;
+CREATE INDEX failed_calls_device       ON failed_calls (device, at, identifier, sequence) WHERE device IS NOT NULL;
+
+-- The calls that lasted a second or more, in whatever version of their block.
+CREATE TABLE long_calls (
+    at         INTEGER NOT NULL, -- when the call was sent
+    identifier TEXT    NOT NULL,
+    sequence   INTEGER NOT NULL,
+    received   INTEGER NOT NULL,
+    PRIMARY KEY (at, identifier, sequence)
+) STRICT, WITHOUT ROWID;
+
 -- What searches know of the current version of each entity, packed. An update that
 -- changes nothing of it, as most do, touches neither this table nor the two below.
 CREATE TABLE catalogue (

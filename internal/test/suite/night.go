@@ -116,9 +116,9 @@ type reading struct {
 	records atomic.Int64
 }
 
-func (r *reading) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
+func (r *reading) RecordsOn(ctx context.Context, block string, days oda.Days, among oda.Sequences) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
-		for record, err := range r.Engine.RecordsOn(ctx, block, days) {
+		for record, err := range r.Engine.RecordsOn(ctx, block, days, among) {
 			r.records.Add(1)
 			if !yield(record, err) {
 				return

@@ -1,0 +1,200 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+
+	"zombiezen.com/go/sqlite"
+
+	"oda"
+	"oda/internal/engine"
+)
+
+const (
+	failedColumns = "at, c.identifier, sequence, sent, received, request, has_error, error, detail, device, recorded_by"
+	insertFailed  = `INSERT INTO failed_calls (at, identifier, sequence, sent, received, request, has_error, error, detail, device, recorded_by, function)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	longColumns = "at, c.identifier, sequence, received"
+	insertLong  = "INSERT INTO long_calls (at, identifier, sequence, received) VALUES (?, ?, ?, ?)"
+)
+
+// noteCall adds a notable call to the indexes that have it.
+func (t *txn) noteCall(e oda.CallEntry) error {
+	if e.Outcome == oda.CallFailed {
+		problem, hasError := e.Error, int64(1)
+		if problem == nil {
+			problem, hasError = &oda.CallError{}, 0
+		}
+		err := t.exec(insertFailed, int64(e.At), e.Block, e.Sequence, e.SentAt, e.ReceivedAt, e.Request, hasError, problem.Type, problem.Detail, e.Device, e.By,
+			oda.Function(e.Request))
+		if err != nil {
+			return err
+		}
+	}
+	if !e.IsLong() {
+		return nil
+	}
+	return t.exec(insertLong, int64(e.At), e.Block, e.Sequence, int64(*e.ReceivedAt))
+}
+
+// failedCall reads failedColumns from one on.
+func failedCall(stmt *sqlite.Stmt, from int) oda.CallEntry {
+	text := func(column int) *string {
+		if stmt.ColumnIsNull(from + column) {
+			return nil
+		}
+		text := stmt.ColumnText(from + column)
+		return &text
+	}
+	moment := func(column int) *oda.Moment {
+		if stmt.ColumnIsNull(from + column) {
+			return nil
+		}
+		at := oda.Moment(stmt.ColumnInt64(from + column))
+		return &at
+	}
+	e := oda.CallEntry{
+		At: oda.Instant(stmt.ColumnInt64(from)), Block: stmt.ColumnText(from + 1), Sequence: stmt.ColumnInt64(from + 2),
+		Request: stmt.ColumnText(from + 5), Outcome: oda.CallFailed, Device: text(9), By: stmt.ColumnText(from + 10),
+	}
+	if stmt.ColumnInt64(from+6) != 0 {
+		e.Error = &oda.CallError{Type: text(7), Detail: text(8)}
+	}
+	e.SetTimes(moment(3), moment(4))
+	return e
+}
+
+// longCall reads the place in longColumns from one on.
+func longCall(stmt *sqlite.Stmt, from int) oda.CallPlace {
+	return oda.CallPlace{At: oda.Instant(stmt.ColumnInt64(from)), Block: stmt.ColumnText(from + 1), Sequence: stmt.ColumnInt64(from + 2)}
+}
+
+// callsAtOnce is how many rows of the indexes are read at a time. In between, nothing is
+// held in the database.
+const callsAtOnce = 500
+
+// FailedCalls implements oda.NotableCalls.
+func (s *Store) FailedCalls(ctx context.Context, asked oda.CallRange) iter.Seq2[oda.CallEntry, error] {
+	where, args := "", []any(nil)
+	for _, filter := range []struct{ column, value string }{
+		{"identifier", asked.Block}, {"device", asked.Device}, {"error", asked.Error}, {"function", asked.Function},
+	} {
+		if filter.value == "" {
+			continue
+		}
+		plus := "+" // only the first leads to an index
+		if where == "" {
+			plus = ""
+		}
+		args = append(args, filter.value)
+		where += fmt.Sprintf(" AND %s%s = ?%d", plus, filter.column, rangeArgs+len(args))
+	}
+	query := "SELECT " + failedColumns + " FROM failed_calls c WHERE " + inRange(asked.Backwards, where)
+	return func(yield func(oda.CallEntry, error) bool) {
+		current := make(map[string]engine.Runs)
+		for calls, err := range rowsInRange(ctx, s, asked, query, args, func(stmt *sqlite.Stmt) oda.CallEntry { return failedCall(stmt, 0) }, (*oda.CallEntry).Place) {
+			if err == nil {
+				err = s.currentOf(ctx, calls, current)
+			}
+			if err != nil {
+				yield(oda.CallEntry{}, storageError(err))
+				return
+			}
+			for i := range calls {
+				if current[calls[i].Block].Has(calls[i].Sequence) && !yield(calls[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// LongCalls implements oda.NotableCalls.
+func (s *Store) LongCalls(ctx context.Context, asked oda.CallRange, received oda.Instant) iter.Seq2[oda.CallPlace, error] {
+	query := "SELECT " + longColumns + " FROM long_calls c WHERE " + inRange(asked.Backwards, fmt.Sprintf(" AND received > ?%d", rangeArgs+1))
+	return func(yield func(oda.CallPlace, error) bool) {
+		row := func(stmt *sqlite.Stmt) oda.CallPlace { return longCall(stmt, 0) }
+		for places, err := range rowsInRange(ctx, s, asked, query, []any{int64(received)}, row, func(p *oda.CallPlace) oda.CallPlace { return *p }) {
+			if err != nil {
+				yield(oda.CallPlace{}, storageError(err))
+				return
+			}
+			for _, place := range places {
+				if !yield(place, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// rangeArgs is how many parameters inRange has.
+const rangeArgs = 6
+
+// inRange returns the condition and the order of a query for a range of calls.
+func inRange(backwards bool, where string) string {
+	is, order := ">", "ASC"
+	if backwards {
+		is, order = "<", "DESC"
+	}
+	return fmt.Sprintf("at >= ?1 AND at < ?2 AND (at, identifier, sequence) %s (?3, ?4, ?5)%s ORDER BY at %[3]s, identifier %[3]s, sequence %[3]s LIMIT ?6",
+		is, where, order)
+}
+
+// rowsInRange yields the rows of a query in parts.
+func rowsInRange[T any](ctx context.Context, s *Store, asked oda.CallRange, query string, args []any, row func(*sqlite.Stmt) T, place func(*T) oda.CallPlace) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		behind := oda.CallPlace{At: math.MinInt64}
+		if asked.Backwards {
+			behind.At = math.MaxInt64
+		}
+		if asked.Behind != nil {
+			behind = *asked.Behind
+		}
+		for {
+			// The index is entered at the time of the place.
+			from, to := asked.From, asked.To
+			if asked.Backwards {
+				to = min(to, max(behind.At, behind.At+1))
+			} else {
+				from = max(from, behind.At)
+			}
+			var part []T
+			c, err := s.readers.take(ctx)
+			if err == nil {
+				err = c.query(query, func(stmt *sqlite.Stmt) error {
+					part = append(part, row(stmt))
+					return nil
+				}, append([]any{int64(from), int64(to), int64(behind.At), behind.Block, behind.Sequence, int64(callsAtOnce)}, args...)...)
+				s.readers.give(c)
+			}
+			if !yield(part, err) || err != nil || len(part) < callsAtOnce {
+				return
+			}
+			behind = place(&part[len(part)-1])
+		}
+	}
+}
+
+// currentOf adds the records of the current versions of those blocks that are not known.
+func (s *Store) currentOf(ctx context.Context, calls []oda.CallEntry, known map[string]engine.Runs) error {
+	for i := range calls {
+		block := calls[i].Block
+		if _, ok := known[block]; ok {
+			continue
+		}
+		of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
+		c, err := s.readers.take(ctx)
+		if err != nil {
+			return err
+		}
+		_, _, known[block], err = c.runsNow(&of)
+		s.readers.give(c)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
