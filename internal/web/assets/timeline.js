@@ -8,7 +8,7 @@
 const section = document.querySelector("section.timeline");
 const $ = (selector) => section.querySelector(selector);
 const block = section.dataset.block;
-const form = $(".callfilter"), panel = $(".panel"), summary = $(".summary"), failures = $(".failures"), live = $(".live");
+const form = $(".callfilter"), panel = $(".panel"), summary = $(".summary"), wentWrong = $(".wentwrong"), live = $(".live");
 const lanes = $(".lanes"), tall = $(".tall"), canvas = $(".tall canvas"), labels = $(".tall ul");
 const overview = $(".overview"), hint = $(".hint"), shown = $(".shown"), said = $(".said"), legend = $(".legend"), help = $("dialog.keys");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -182,10 +182,13 @@ function take(answer) {
     freshAfter = before.last;
     freshSince = performance.now();
   }
-  if (!before) begin();
+  if (!before) {
+    told = "";
+    begin();
+  }
   if (whole) {
     [from, to] = everything();
-  } else if (before && to >= before.end && answer.end > before.end) { // follow the end
+  } else if (before?.complete && to >= before.end && answer.end > before.end) { // follow the end
     const by = answer.end - to + (to - from) * 0.05;
     from += by;
     to += by;
@@ -194,7 +197,7 @@ function take(answer) {
   arrange();
   options();
   explain();
-  if (seeking) seek();
+  if (seeking) bring();
   const partial = settled() && summary.querySelector("[data-partial]");
   if (partial || before && before.complete && before.last !== answer.last) renew();
   draw();
@@ -378,8 +381,8 @@ function drawLanes() {
   c.fillStyle = colours.line;
   c.fillRect(0, AXIS - 1, width, 1);
   if (gutter) c.fillRect(gutter, 0, 1, high);
-  const span = to - from;
-  shown.textContent = `${elapsed(span)} shown`;
+  if (told) return;
+  shown.textContent = `${elapsed(to - from)} shown`;
   if (whole && data.beyond === 1) shown.textContent += "; 1 call is far from the others: zoom out to see it";
   if (whole && data.beyond > 1) shown.textContent += `; ${thousands(data.beyond)} calls are far from the others: zoom out to see them`;
   if (data.full) shown.textContent += `; only the first ${thousands(data.calls)} calls are drawn`;
@@ -583,6 +586,7 @@ function show(a, b) {
   const middle = (a + b) / 2;
   a = Math.min(Math.max(middle - long / 2, first - long * 0.5), last + long * 0.5 - long);
   [from, to, whole] = [a, a + long, false];
+  told = "";
   const used = usedLanes();
   if (rows.some((row, i) => row.empty && used.has(i))) arrange(); // lanes become small only when one has stopped moving
   draw();
@@ -599,6 +603,7 @@ function zoom(factor, at = (from + to) / 2) {
 function showAll() {
   whole = true;
   [from, to] = everything();
+  told = "";
   draw();
   keep();
   ask();
@@ -818,6 +823,7 @@ function parse(text) {
 
 function shownCall() {
   const article = panel.querySelector("article");
+  told = "";
   selected = article && { call: Number(article.dataset.call), begin: Number(article.dataset.begin), end: Number(article.dataset.end) }; // NaN if it is not known where it is
   if (selected) remember(panel.querySelector("nav")); // in live.js
   keep();
@@ -826,37 +832,26 @@ function shownCall() {
 
 // bring moves a call into sight. Where it is joined with others, it is looked at closer
 // until it has a bar of its own.
-let seeking = false;
+let seeking = false; // it goes on when the archive has sent more
 function bring() {
   seeking = false;
   if (!selected || !data || Number.isNaN(selected.begin)) return;
-  const middle = (selected.begin + selected.end) / 2, long = to - from;
-  if (!inSight()) {
-    seeking = true;
-    show(middle - long / 2, middle + long / 2);
-  } else {
-    seek();
-  }
+  const middle = (selected.begin + selected.end) / 2;
+  const look = (long) => show(middle - long / 2, middle + long / 2);
+  if (!inSight()) look(to - from);
   draw();
-}
-
-const ownBar = () => data.bars.find((b) => b[SEQUENCE] === selected.call);
-
-function seek() {
-  const bar = selected && ownBar();
-  seeking = false;
+  const bar = data.bars.find((b) => b[SEQUENCE] === selected.call);
   if (bar) {
     const top = rows[bar[LANE]].top + bar[ROW] * ROWHEIGHT;
     if (top < lanes.scrollTop + AXIS || top + ROWHEIGHT > lanes.scrollTop + lanes.clientHeight) lanes.scrollTop = top - lanes.clientHeight / 2;
     return;
   }
-  if (!selected) return;
-  const begin = selected.begin - data.begin, middle = (selected.begin + selected.end) / 2;
-  const long = Math.max((to - from) / 8, (selected.end - selected.begin) * 4);
-  seeking = !settled();
-  if (long > (to - from) / 2 || long < 1000 || !data.bars.some((b) => b[CALLS] > 1 && b[BEGIN] <= begin && begin <= b[BEGIN] + b[LENGTH])) return;
+  seeking = !settled() || inSight() && !(data.from <= selected.begin && selected.begin <= data.to);
+  const begin = selected.begin - data.begin, closer = Math.max((to - from) / 8, (selected.end - selected.begin) * 4);
+  const joined = data.bars.some((b) => b[CALLS] > 1 && b[BEGIN] <= begin && begin <= b[BEGIN] + b[LENGTH]);
+  if (!inSight() || !joined || closer > (to - from) / 2 || closer < 1000) return;
   seeking = true;
-  show(middle - long / 2, middle + long / 2);
+  look(closer);
 }
 
 function unselect() {
@@ -957,9 +952,9 @@ async function renewParts() {
   const [tally, list] = parse(await (await fetched(`${block}/timeline/summary?${filter()}`)).text());
   await released(); // in live.js, as renewPart is
   renewPart(summary, [...tally.children]);
-  const unfolded = failures.querySelector("details")?.open;
-  renewPart(failures, [...list.children]);
-  if (unfolded && failures.querySelector("details")) failures.querySelector("details").open = true;
+  const unfolded = wentWrong.querySelector("details[open]");
+  renewPart(wentWrong, [...list.children]);
+  if (unfolded) wentWrong.querySelector("details")?.setAttribute("open", "");
   document.dispatchEvent(new Event("renewed"));
   const table = document.querySelector("table.calls");
   // Not all calls may have been known when the table was made.
@@ -1018,8 +1013,10 @@ async function renewTable(after = 0) {
   if (!fresh.hasAttribute("data-end")) await renewTable(Number(fresh.dataset.last));
 }
 
+// tell says something in the place of what is shown, until one goes on.
+let told = "";
 function tell(text) {
-  shown.textContent = text;
+  told = shown.textContent = text;
 }
 
 function resized() {
@@ -1040,7 +1037,7 @@ if (!other) form.elements.function.value = chosen;
 // Its calls may not have been read when the page was made.
 if (!other && form.elements.function.value !== chosen) form.elements.function.add(new Option(lastName(chosen), chosen, true, true));
 remember(summary);
-remember(failures);
+remember(wentWrong);
 readStyle();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readStyle();
