@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"oda"
@@ -102,7 +103,7 @@ func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 	case "around":
 		name = "callsaround"
 	case nextFailure, previousFailure:
-		return s.failureBeside(w, r, part == nextFailure)
+		return s.ofIndex(w, r, func(x *callIndex, params url.Values) any { return x.failureBeside(params, part == nextFailure) })
 	default:
 		if sequence, err := strconv.ParseInt(part, 10, 64); err != nil || sequence < 1 {
 			return oda.Errorf(oda.NoSuchPath, "A timeline has the parts \"summary\", \"around\", %q, %q and the numbers of its calls.", nextFailure, previousFailure)

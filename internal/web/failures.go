@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -128,24 +127,8 @@ const (
 	previousFailure = "previous-failure"
 )
 
-// failureBeside serves the number of the failure after or before a call, or else of the first
-// or last one that can be seen from a time on, or up to it. It is 0 if there is none.
-func (s *Site) failureBeside(w http.ResponseWriter, r *http.Request, forward bool) error {
-	params := r.URL.Query()
-	of, err := s.blockState(r.Context(), r.PathValue("id"), params)
-	if err != nil {
-		return err
-	}
-	x, done, err := s.index(r.Context(), of, indexTime)
-	if err != nil {
-		return err
-	}
-	found := x.failureBeside(params, forward)
-	done()
-	newFile("application/json", strconv.AppendInt(nil, found, 10)).serve(w, r, privateCache, filePolicy)
-	return nil
-}
-
+// failureBeside returns the number of the failure after or before a call, or else of the
+// first one that can be seen from a time on, or the last one up to it; 0 if there is none.
 func (x *callIndex) failureBeside(params url.Values, forward bool) int64 {
 	call, known := x.find(wholeIn(params, "call", 0))
 	edge := oda.Instant(wholeIn(params, "edge", 0))

@@ -92,6 +92,11 @@ func (f callFilter) in(x *callIndex) func(i int32) bool {
 
 // timeline serves what the timeline of a block is drawn from.
 func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
+	return s.ofIndex(w, r, func(x *callIndex, params url.Values) any { return x.reduce(params) })
+}
+
+// ofIndex serves what the index of the calls of a block answers.
+func (s *Site) ofIndex(w http.ResponseWriter, r *http.Request, answer func(x *callIndex, params url.Values) any) error {
 	params := r.URL.Query()
 	of, err := s.blockState(r.Context(), r.PathValue("id"), params)
 	if err != nil {
@@ -101,7 +106,7 @@ func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	data := x.reduce(params)
+	data := answer(x, params)
 	done()
 	text, err := json.Marshal(data)
 	if err != nil {
