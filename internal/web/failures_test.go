@@ -177,7 +177,6 @@ func TestKeysOfTheWholePage(t *testing.T) {
 	press("n", open(151))
 	press("0", `!document.querySelector(".tall li.empty")`)
 	shows(t, ctx, ".legend", "failed", "several calls", "f")
-	mustBeUsable(t, ctx, "light", "dark")
 	noComplaints(t, ctx, watch)
 }
 
