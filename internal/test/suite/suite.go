@@ -37,6 +37,7 @@ var groups = []struct {
 	{"telescopes", nil, telescopes},
 	{"days", nil, days},
 	{"nights", nights, nightsInside},
+	{"questions about calls", nil, callQuestions},
 	{"listing", listings, listingsInside},
 	{"paging", paging, pagingInside},
 	{"catalogue", nil, catalogue},
