@@ -681,7 +681,7 @@ document.addEventListener("keydown", (event) => {
 section.querySelector(".chart").addEventListener("click", (event) => {
   const action = event.target.closest("[data-do]")?.dataset.do;
   if (action && data) actions[action]();
-  if (event.target === help) help.close(); // beside it
+  if (event.target === help || event.target.closest("dialog a")) help.close(); // beside it, or to the table
 });
 
 lanes.addEventListener("wheel", (event) => {
