@@ -82,15 +82,15 @@ var notable = []scenario{
 		long := strings.Repeat("é", 2000)
 		d.mustPut(eb("b"), `{`+listing(
 			`{"request":"a.b","request_sent_at":"2026-03-01T00:00:00Z","response_received_at":"2026-03-01T00:00:02Z","status":"ERROR"}`,
-			`{"request":"`+long+`.`+long+`","request_args":{"kwargs":{"device":"`+long+`"}},"error":{"detail":"`+long+`"},"response_received_at":"2026-03-01"}`,
-			`{"request":"a\u0000b\ud800.c\u0000\udc00","request_args":{"device":"\u0000\ud83d"},"error":{"detail":"Er\ud800: \u0000"},"request_sent_at":"0000-01-01"}`,
-			`{"request":"","error":{},"request_sent_at":"9999-12-31T23:59:59.999999Z","response_received_at":"2026-03-01"}`)+`}`)
+			`{"request":"`+long+`.`+long+`","request_args":{"kwargs":{"device":"`+long+`"}},"error":{"detail":"`+long+`"},"response_received_at":"2026-03-02"}`,
+			`{"request":"a\u0000b.c\u0000","request_args":{"device":"\u0000x"},"error":{"detail":"Er\u0000: \u0000"},"request_sent_at":"0000-01-01"}`,
+			`{"request":".","error":{},"request_sent_at":"9999-12-31T23:59:59.999999Z","response_received_at":"2026-03-01"}`)+`}`)
 		d.as("bert").mustRecord("b", `{"request":"r","error":{"detail":"E: x","stacktrace":"E: x"},"status":null}`)
 		all := d.calls("b")
 		if len(all) != 5 || all[0].By != "anna" || all[4].By != "bert" {
 			t.Fatalf("the records are the calls %+v", all)
 		}
-		for i := range all { // PostgreSQL and SQLite have their own forms of what is no text
+		for i := range all {
 			same(t, "the call", d.failed(oda.CallRange{From: all[i].At, To: all[i].At + 1}), all[i:i+1])
 		}
 		d.mustHaveFailed(atAnyTime(oda.CallRange{Function: *all[1].Device}), "b/2")
