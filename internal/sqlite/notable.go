@@ -101,7 +101,8 @@ func (s *Store) failedIn(ctx context.Context, asked oda.CallRange) iter.Seq2[[]o
 			leads = failedHour{what: what, value: value}
 		}
 		args = append(args, value)
-		where += fmt.Sprintf(" AND %s = ?%d", failedBy[what], rangeArgs+len(args))
+		// With a plus, SQLite keeps to the order of the rows.
+		where += fmt.Sprintf(" AND +%s = ?%d", failedBy[what], rangeArgs+len(args))
 	}
 	query := "SELECT " + failedColumns + " FROM failed_calls c WHERE " + inRange(asked.Backwards, where)
 	rows := func(asked oda.CallRange) iter.Seq2[[]oda.CallEntry, error] {
