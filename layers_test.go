@@ -43,7 +43,7 @@ var rooms = map[string][]string{
 	"oda/internal/auth/session":   {"oda", "oda/internal/auth", "oda/internal/files"},
 	"oda/internal/auditlog":       {"oda"},
 	"oda/internal/backup":         {},
-	"oda/internal/cli":            {"oda", "oda/api", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
+	"oda/internal/cli":            {"oda", "oda/api", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/content":        {"oda"},
 	"oda/internal/contract":       {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
 	"oda/internal/demo":           {"oda", "oda/client", "oda/internal/rawjson", "oda/search"},
@@ -53,7 +53,7 @@ var rooms = map[string][]string{
 	"oda/internal/engine/migrate": {},
 	"oda/internal/feed":           {"oda", "oda/archive", "oda/internal/content", "oda/internal/measure", "oda/internal/serving"},
 	"oda/internal/files":          {},
-	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/serving", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
+	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/serving", "oda/internal/sheet", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
 	"oda/internal/jsondiff":       {"oda/internal/rawjson"},
 	"oda/internal/measure":        {},
 	"oda/internal/metrics":        {"oda", "oda/internal/admission", "oda/internal/engine", "oda/internal/feed", "oda/internal/measure"},
@@ -76,6 +76,7 @@ var rooms = map[string][]string{
 	"oda/internal/test/load":      {"oda", "oda/client", "oda/internal/test/fault"},
 	"oda/internal/test/must":      {},
 	"oda/internal/test/proof":     {},
+	"oda/internal/sheet":          {"oda/internal/rawjson"},
 	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
 	"oda/internal/web":            {"oda", "oda/archive", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
@@ -90,7 +91,7 @@ var rooms = map[string][]string{
 
 // standardOnly lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var standardOnly = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/archive", "oda/summary", "oda/provenance", "oda/naming", "oda/night", "oda/progress", "oda/search"}
+var standardOnly = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/sheet", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/archive", "oda/summary", "oda/provenance", "oda/naming", "oda/night", "oda/progress", "oda/search"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 
