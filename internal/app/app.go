@@ -21,6 +21,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/calls"
 	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
@@ -213,15 +214,15 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, store.Close)
 	timed := metrics.NewMinter(minter, minterName(cfg))
 	archive := archive.New(store, timed)
-	searcher, tracer, names := search.New(store), provenance.New(store), naming.New(store)
+	searcher, tracer, names, finder := search.New(store), provenance.New(store), naming.New(store), calls.New(store)
 	a.nights = night.New(store, names)
 	a.nights.SetZones(zones)
 	progress := progress.New(store, a.nights)
-	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: names, Provenance: tracer, Nights: a.nights, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
+	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: names, Provenance: tracer, Nights: a.nights, Calls: finder, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: a.nights, Progress: progress, Exports: moving.Exports{From: store}, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
+		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: a.nights, Calls: finder, Progress: progress, Exports: moving.Exports{From: store}, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
 		BasePath: base, Origin: originOf(public), Origins: cfg.Origins, Proxies: cfg.Auth.Proxies,
 		Gate: gate, Local: gate.IsOpen() && isLoopback(listener.Addr()) && !cfg.Auth.Insecure, ReadOnly: cfg.ReadOnly,
 		Limits: cfg.Limits, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Audit: a.audit, Log: cfg.Log,

@@ -15,6 +15,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/archive"
+	"oda/calls"
 	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
@@ -68,6 +69,7 @@ type Config struct {
 	Searcher   *search.Searcher
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter
+	Calls      *calls.Finder
 	Progress   *progress.Reporter
 	Exports    Exports
 

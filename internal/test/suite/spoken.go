@@ -14,6 +14,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	asking "oda/calls"
 	"oda/client"
 	"oda/internal/auth"
 	"oda/internal/httpapi"
@@ -40,7 +41,7 @@ func speak(tb testing.TB, engine oda.Engine) spoken {
 	nights := night.New(engine, naming.New(engine))
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
-		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights,
+		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights, Calls: asking.New(engine),
 		Progress: progress.New(engine, nights),
 		Bounds:   httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
