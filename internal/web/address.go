@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/night"
 )
 
 // readAddress takes apart what may be an address: the parts of its path, its
@@ -43,11 +44,11 @@ func (s *Site) pageNamed(ctx context.Context, text string) (string, error) {
 		return refs[0].Kind.Collection() + "/" + refs[0].ID, nil
 	}
 	if at, err := oda.ParseAsOf(text); err == nil {
-		day := at.Time()
-		if len(text) > len(time.DateOnly) {
-			day = day.Add(-12 * time.Hour) // the night began on the day before
+		date := at.Time().Format(time.DateOnly)
+		if len(text) > len(date) {
+			date = night.Of(at.Time().In(s.nowIn(nil).Location()))
 		}
-		return "night" + question(url.Values{"date": {day.Format(time.DateOnly)}}), nil
+		return "night" + question(url.Values{"date": {date}}), nil
 	}
 	if !strings.ContainsAny(text, "/?@") {
 		return "", nil

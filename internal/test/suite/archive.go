@@ -9,6 +9,7 @@ import (
 	"oda/archive"
 	asking "oda/calls"
 	"oda/client"
+	"oda/naming"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -55,7 +56,7 @@ type direct struct {
 
 // directTo returns an archive that asks an engine itself.
 func directTo(engine oda.Engine) direct {
-	nights := night.New(engine)
+	nights := night.New(engine, naming.New(engine))
 	return direct{engine, engine, nights, progress.New(engine, nights), asking.New(engine)}
 }
 
@@ -117,7 +118,7 @@ func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, e
 	if which.Telescope != "" {
 		params["telescope"] = []string{which.Telescope}
 	}
-	q, err := night.Parse(params)
+	q, err := a.nights.Zones().Parse(params)
 	if err != nil {
 		return nil, err
 	}
