@@ -44,6 +44,8 @@ var funcs = template.FuncMap{
 	"liveRows": func(on framed, kind oda.Kind, rows []row, part string) table {
 		return table{on.itself(), kind, rows, part}
 	},
+	"callsOf":   func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, false} },
+	"liveCalls": func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, true} },
 	"changesOf": func(on framed, rows []changeRow) changeTable { return changeTable{on.itself(), rows} },
 }
 
@@ -63,6 +65,13 @@ type table struct {
 type changeTable struct {
 	Frame frame
 	Rows  []changeRow
+}
+
+// foundTable is the data for a table of calls.
+type foundTable struct {
+	Frame frame
+	Rows  []foundCall
+	Live  bool
 }
 
 // framed is the view of any page.
