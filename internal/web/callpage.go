@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"oda"
@@ -43,15 +44,16 @@ type foundCall struct {
 // callTally is the calls by what they have in common.
 type callTally struct {
 	Name       string
+	Failed     bool // all of them failed
 	Rows, More []tallied
 	Others     bool // there are others, which are not shown
 }
 
 // tallied is some calls with something in common. It leads to them, if they can be asked for.
 type tallied struct {
-	Key, Href       string
+	Key, Name, Href string
 	Calls, Failures int64
-	Share           string // of the longest row, in per cent
+	Share, Bad      string // of the most calls of a row, in per cent: all, and those that failed
 }
 
 // Bounds of the page of calls.
@@ -179,7 +181,7 @@ func (s *Site) fillOverview(ctx context.Context, view *callListView, q calls.Que
 		return err
 	}
 	bars := barsOf(from, to, s.cfg.Zone)
-	by := []calls.By{calls.ByBlock, calls.ByRequest, calls.ByError, calls.ByDevice, calls.ByTelescope}
+	by := []calls.By{calls.ByBlock, calls.ByError, calls.ByRequest, calls.ByDevice, calls.ByTelescope}
 	o, err := s.cfg.Calls.Overview(ctx, q, bars, by...)
 	if err != nil {
 		return err
@@ -190,8 +192,9 @@ func (s *Site) fillOverview(ctx context.Context, view *callListView, q calls.Que
 		view.Failures += block.Failures
 	}
 	view.Spread = drawSpread(o.Bars, bars.Width, q, filters, s.cfg.Zone)
-	for i, of := range []struct{ name, param string }{{"Functions", "request"}, {"Errors", "error"}, {"Devices", "device"}, {"Telescopes", "telescope"}} {
-		if t := newCallTally(o.Tallies[i+1], of.name, of.param, filters); of.param != "telescope" && !filters.Has(of.param) || len(t.Rows) > 1 {
+	for i, of := range []struct{ name, param string }{{"Errors", "error"}, {"Functions", "request"}, {"Devices", "device"}, {"Telescopes", "telescope"}} {
+		t := newCallTally(o.Tallies[i+1], of.name, of.param, filters)
+		if t.Failed = view.Failed; of.param != "telescope" && !filters.Has(of.param) || len(t.Rows) > 1 {
 			view.Tallies = append(view.Tallies, t)
 		}
 	}
@@ -231,13 +234,24 @@ func newCallTally(of *calls.Tally, name, param string, filters url.Values) callT
 	for _, c := range of.Tally {
 		most = max(most, c.Calls)
 	}
-	for i, c := range of.Tally[:min(len(of.Tally), tallyRows+tallyMore)] {
-		row := tallied{Calls: c.Calls, Failures: c.Failures, Share: strconv.FormatFloat(100*float64(c.Calls)/float64(most), 'f', 1, 64) + "%"}
+	shown := of.Tally[:min(len(of.Tally), tallyRows+tallyMore)]
+	keys := make([]string, len(shown))
+	for i, c := range shown {
 		if c.Key != nil {
-			row.Key = *c.Key
-			if len(row.Key) <= oda.MaxParam {
-				row.Href = callsHref(with(filters, param, row.Key))
-			}
+			keys[i] = *c.Key
+		}
+	}
+	names := keys
+	if param == "request" {
+		names = tellApart(keys)
+	}
+	for i, c := range shown {
+		row := tallied{Key: keys[i], Name: names[i], Calls: c.Calls, Failures: c.Failures, Share: share(c.Calls, most), Bad: share(c.Failures, most)}
+		if param == "telescope" {
+			row.Name = showTelescope(row.Key)
+		}
+		if row.Key != "" && len(row.Key) <= oda.MaxParam {
+			row.Href = callsHref(with(filters, param, row.Key))
 		}
 		if i < tallyRows {
 			t.Rows = append(t.Rows, row)
@@ -247,6 +261,9 @@ func newCallTally(of *calls.Tally, name, param string, filters url.Values) callT
 	}
 	return t
 }
+
+// share is a part in per cent.
+func share(part, of int64) string { return percent(int(1000*part/of), 1000) }
 
 // callRows are calls with the names of their blocks, and where they are in their timelines.
 func (s *Site) callRows(ctx context.Context, f frame, found []oda.CallEntry) ([]foundCall, error) {
@@ -270,6 +287,10 @@ func (s *Site) callRows(ctx context.Context, f frame, found []oda.CallEntry) ([]
 	for i, e := range found {
 		at := known[e.Block]
 		_, name := lastName(e.Request)
+		if e.Error != nil && e.Error.Type != nil && e.Error.Detail != nil { // which often begins with it
+			detail := strings.TrimSpace(strings.TrimPrefix(*e.Error.Detail, *e.Error.Type+":"))
+			e.Error = &oda.CallError{Type: e.Error.Type, Detail: &detail}
+		}
 		rows[i] = foundCall{CallEntry: e, Name: name, Title: titles[at], Href: f.EntityHref(refs[at]) + "?call=" + strconv.FormatInt(e.Sequence, 10) + "#timeline"}
 		if e.Took != nil {
 			rows[i].Took = showElapsed(*e.Took)

@@ -42,10 +42,12 @@ func (s *Site) callsFound(ctx context.Context, f frame, text string) (*callsFoun
 		params := with(since(foundFailedDays), by.param, text)
 		params.Set("outcome", string(oda.CallFailed))
 		params.Del("to")
-		any := with(since(foundAnyDays), by.param, text)
 		if found, err := s.callsAbout(ctx, f, params); found != nil || err != nil {
 			if found != nil {
-				found.Of, found.Any = "that failed, "+by.of, callsHref(any)
+				found.Of = "that failed, " + by.of
+				if by.param != "error" {
+					found.Any = callsHref(with(since(foundAnyDays), by.param, text))
+				}
 			}
 			return found, err
 		}

@@ -46,6 +46,7 @@ var funcs = template.FuncMap{
 	},
 	"callsOf":   func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, false} },
 	"liveCalls": func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, true} },
+	"tallyOf":   func(rows []tallied, failed bool) callTally { return callTally{Rows: rows, Failed: failed} },
 	"changesOf": func(on framed, rows []changeRow) changeTable { return changeTable{on.itself(), rows} },
 }
 
@@ -209,5 +210,5 @@ func endings(name string) iter.Seq[string] {
 // parts.
 func parts(name string) template.HTML {
 	escaped := template.HTMLEscapeString(name)
-	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
+	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>", "/", "/<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
 }
