@@ -115,7 +115,7 @@ func found(item json.RawMessage) (*oda.Found, error) {
 		Name       string
 		Targets    []oda.Target
 		References []oda.Reference
-		Status     standing
+		Status     oda.Standing
 	}
 	if err := json.Unmarshal(item, &sent); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func found(item json.RawMessage) (*oda.Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &oda.Found{Ref: sent.Ref, Metadata: metadata, Standing: sent.Status.standing()}
+	f := &oda.Found{Ref: sent.Ref, Metadata: metadata, Standing: sent.Status}
 	f.Summary.Telescope, f.Summary.Name, f.Summary.Targets = sent.Telescope, sent.Name, sent.Targets
 	f.Summary.References = sent.References
 	return f, nil

@@ -21,7 +21,7 @@ type cache struct {
 // Bounds of the cache. Because an entry takes at least entryBytes, they also bound
 // the number of entries.
 const (
-	cacheBytes = 16 << 20
+	cacheBytes = 32 << 20
 	entryBytes = 640 // of an entry without calls
 )
 
@@ -54,10 +54,14 @@ func (c *cache) add(key blockNight, sum *blockSum) {
 
 func (c *cache) keep(key blockNight, sum *blockSum) {
 	const most = cacheBytes / 2
-	size := sum.size() // always less than most, as the names of requests are bounded
+	size := sum.size()
 	if before := c.recent[key]; before != nil {
 		c.size -= before.size()
 		delete(c.recent, key)
+	}
+	if size > most {
+		delete(c.older, key)
+		return
 	}
 	if c.recent == nil || c.size+size > most {
 		c.recent, c.older, c.size = make(map[blockNight]*blockSum), c.recent, 0

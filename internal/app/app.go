@@ -208,9 +208,10 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, store.Close)
 	timed := metrics.NewMinter(minter, minterName(cfg))
 	archive := archive.New(store, timed)
-	searcher, tracer, nights, finder := search.New(store), provenance.New(store), night.New(store), calls.New(store)
+	searcher, tracer, names, finder := search.New(store), provenance.New(store), naming.New(store), calls.New(store)
+	nights := night.New(store, names)
 	progress := progress.New(store, nights)
-	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: naming.New(store), Provenance: tracer, Nights: nights, Calls: finder, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
+	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: names, Provenance: tracer, Nights: nights, Calls: finder, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{

@@ -1,12 +1,8 @@
 package httpapi
 
-import (
-	"oda/night"
-)
-
 // night answers with what was done in a night.
 func (a *API) night(c *call) error {
-	q, err := night.Parse(c.query)
+	q, err := a.cfg.Nights.Zones().Parse(c.query)
 	if err != nil {
 		return err
 	}

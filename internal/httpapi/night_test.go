@@ -18,7 +18,8 @@ import (
 // observed returns an archive with two blocks that have records.
 func observed(t *testing.T) *env.Archive {
 	a := env.Start(t)
-	store(t, a, "/ebs/eb-1", `{"telescope":"ska_mid","sbi_ref":"sbi-1","sbd_ref":"sbd-1","sbd_version":3}`, "X-Forwarded-User", "ada")
+	store(t, a, "/sbds/sbd-1", `{"name":"Cen A"}`)
+	store(t, a, "/ebs/eb-1", `{"telescope":"ska_mid","sbi_ref":"sbi-1","sbd_ref":"sbd-1","sbd_version":1}`, "X-Forwarded-User", "ada")
 	store(t, a, "/ebs/eb-2", `{"request_responses":[{"request":"park <all>","request_sent_at":"2026-03-02T09:59:59.999999Z"}]}`, "X-Forwarded-User", "bob")
 	for _, record := range []string{
 		`{"request":"scan","status":"OK","request_sent_at":"2026-03-01T22:00:00+02:00","response_received_at":"2026-03-01T20:10:00.5Z"}`,
@@ -29,22 +30,28 @@ func observed(t *testing.T) *env.Archive {
 	} {
 		want(t, http.StatusOK, a.Do("POST", "/ebs/eb-1/request_response", record))
 	}
+	want(t, http.StatusOK, a.Do("POST", "/ebs/eb-1/status", `{"status":"Executing","at":"2026-03-01T10:00:00Z"}`))
 	return a
 }
 
 func TestANightIsReported(t *testing.T) {
 	a := observed(t)
-	const whole = `{"from":"2026-03-01T10:00:00.000000Z","to":"2026-03-02T10:00:00.000000Z","calls":4,"failures":2,"seconds_in_calls":601.5,` +
+	const whole = `{"zone":"Africa/Johannesburg","from":"2026-03-01T10:00:00.000000Z","to":"2026-03-02T10:00:00.000000Z","calls":4,"failures":2,"seconds_in_calls":601.5,` +
+		`"busy_seconds":601.5,"idle_seconds":38998.5,"telescopes":[` +
+		`{"telescope":"ska_mid","blocks":1,"calls":3,"failures":2,"busy_seconds":601.5,"idle_seconds":38998.5,"first_call":"2026-03-01T10:00:00.000000Z","last_call":"2026-03-01T21:00:00.000000Z"},` +
+		`{"telescope":null,"blocks":1,"calls":1,"failures":0,"busy_seconds":0,"idle_seconds":0,"first_call":"2026-03-02T09:59:59.999999Z","last_call":"2026-03-02T09:59:59.999999Z"}],` +
 		`"blocks":[` +
-		`{"id":"eb-1","telescope":"ska_mid","created_by":"ada","first_call":"2026-03-01T10:00:00.000000Z","last_call":"2026-03-01T21:00:00.000000Z",` +
-		`"calls":3,"failures":2,"seconds_in_calls":601.5,"references":[REFERENCES]},` +
-		`{"id":"eb-2","telescope":null,"created_by":"bob","first_call":"2026-03-02T09:59:59.999999Z","last_call":"2026-03-02T09:59:59.999999Z",` +
-		`"calls":1,"failures":0,"seconds_in_calls":0,"references":[]}],` +
+		`{"id":"eb-1","name":"Cen A","telescope":"ska_mid","created_by":"ada","status":{"status":"Executing","class":"running","at":"2026-03-01T10:00:00.000000Z"},"running":true,"first_call":"2026-03-01T10:00:00.000000Z","last_call":"2026-03-01T21:00:00.000000Z",` +
+		`"calls":3,"failures":2,"seconds_in_calls":601.5,"busy_seconds":601.5,"references":[REFERENCES]},` +
+		`{"id":"eb-2","name":null,"telescope":null,"created_by":"bob","status":null,"running":false,"first_call":"2026-03-02T09:59:59.999999Z","last_call":"2026-03-02T09:59:59.999999Z",` +
+		`"calls":1,"failures":0,"seconds_in_calls":0,"busy_seconds":0,"references":[]}],` +
 		`"slowest":[{"id":"eb-1","sequence":1,"request":"scan","sent_at":"2026-03-01T20:00:00.000000Z","seconds":600.5},` +
 		`{"id":"eb-1","sequence":2,"request":"scan","sent_at":"2026-03-01T10:00:00.000000Z","seconds":1}],` +
-		`"failures_by_request":[{"request":"point","failures":1,"calls":1},{"request":"scan","failures":1,"calls":2}]}`
+		`"failures_by_request":[{"request":"point","failures":1,"calls":1},{"request":"scan","failures":1,"calls":2}],` +
+		`"errors":[{"type":null,"detail":null,"calls":1,"blocks":1,"first":{"eb_id":"eb-1","sequence":2}},` +
+		`{"type":null,"detail":"wind","calls":1,"blocks":1,"first":{"eb_id":"eb-1","sequence":3}}],"unusual":[],"notes":[],"time_lost":[]}`
 	r := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-01&zone=Africa/Johannesburg", ""))
-	references := `{"kind":"sbds","id":"sbd-1","version":3,"field":"sbd_ref"},{"kind":"sbis","id":"sbi-1","version":null,"field":"sbi_ref"}`
+	references := `{"kind":"sbds","id":"sbd-1","version":1,"field":"sbd_ref"},{"kind":"sbis","id":"sbi-1","version":null,"field":"sbi_ref"}`
 	equalJSON(t, r.Body, strings.Replace(whole, "REFERENCES", references, 1))
 	if got := r.Header.Get("Cache-Control"); got != "private, no-cache" {
 		t.Errorf("Cache-Control is %q", got)
@@ -59,7 +66,8 @@ func TestANightIsReported(t *testing.T) {
 	}
 
 	none := want(t, http.StatusOK, a.Do("GET", "/night?date=2026-03-05", ""))
-	equalJSON(t, none.Body, `{"from":"2026-03-05T12:00:00.000000Z","to":"2026-03-06T12:00:00.000000Z","calls":0,"failures":0,"seconds_in_calls":0,"blocks":[],"slowest":[],"failures_by_request":[]}`)
+	equalJSON(t, none.Body, `{"zone":"UTC","from":"2026-03-05T12:00:00.000000Z","to":"2026-03-06T12:00:00.000000Z","calls":0,"failures":0,"seconds_in_calls":0,`+
+		`"busy_seconds":0,"idle_seconds":0,"telescopes":[],"blocks":[],"slowest":[],"failures_by_request":[],"errors":[],"unusual":[],"notes":[],"time_lost":[]}`)
 }
 
 // equalJSON compares documents as JSON values.

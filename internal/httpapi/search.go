@@ -118,7 +118,7 @@ type (
 		Name       *string         `json:"name"`
 		Targets    []targetItem    `json:"targets"`
 		References []oda.Reference `json:"references"`
-		Status     json.RawMessage `json:"status"`
+		Status     oda.Standing    `json:"status"`
 	}
 	targetItem struct {
 		Name *string `json:"name"`
@@ -132,7 +132,7 @@ func jsonOf(f *oda.Found) ([]byte, error) {
 	item := summaryItem{
 		Ref: f.Ref, Metadata: f.Metadata.AppendJSON(nil),
 		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: f.Summary.References,
-		Status: f.Standing.AppendJSON(nil),
+		Status: f.Standing,
 	}
 	for _, t := range f.Summary.Targets {
 		item.Targets = append(item.Targets, targetItem{orNull(t.Name), t.RA, t.Dec})

@@ -130,7 +130,7 @@ func (s *Site) fillUsual(ctx context.Context, view *callListView) (url.Values, e
 	if before == nil {
 		return nil, nil
 	}
-	last, err := night.Parse(url.Values{"date": {before.Date}})
+	last, err := s.cfg.Nights.Zones().Parse(url.Values{"date": {before.Date}})
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +143,9 @@ func (s *Site) fillUsual(ctx context.Context, view *callListView) (url.Values, e
 	}
 	return of(last.From, last.To), nil
 }
+
+// zone is the time zone of the archive.
+func (s *Site) zone() *time.Location { return s.nowIn(nil).Location() }
 
 // fillCalls puts the calls that a question finds into the view, with what there is to say of
 // all of them.
@@ -180,7 +183,8 @@ func (s *Site) fillOverview(ctx context.Context, view *callListView, q calls.Que
 	if err != nil {
 		return err
 	}
-	bars := barsOf(from, to, s.cfg.Zone)
+	zone := s.zone()
+	bars := barsOf(from, to, zone)
 	by := []calls.By{calls.ByBlock, calls.ByError, calls.ByRequest, calls.ByDevice, calls.ByTelescope}
 	o, err := s.cfg.Calls.Overview(ctx, q, bars, by...)
 	if err != nil {
@@ -191,7 +195,7 @@ func (s *Site) fillOverview(ctx context.Context, view *callListView, q calls.Que
 		view.Calls += block.Calls
 		view.Failures += block.Failures
 	}
-	view.Spread = drawSpread(o.Bars, bars.Width, q, filters, s.cfg.Zone)
+	view.Spread = drawSpread(o.Bars, bars.Width, q, filters, zone)
 	for i, of := range []struct{ name, param string }{{"Errors", "error"}, {"Functions", "request"}, {"Devices", "device"}, {"Telescopes", "telescope"}} {
 		t := newCallTally(o.Tallies[i+1], of.name, of.param, filters)
 		if t.Failed = view.Failed; of.param != "telescope" && !filters.Has(of.param) || len(t.Rows) > 1 {

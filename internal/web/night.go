@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 type nightView struct {
 	frame
 	Date, Telescope, Zone string            // as they stand in the form
+	Usual                 string            // the zone of the night if none is given
 	Faults                map[string]string // by the name of the parameter; then there is no report
 	*night.Report
 	Rows             []nightRow
@@ -81,7 +83,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
 	clean, already := tidied(params)
 	if !clean.Has("date") {
-		clean.Set("date", night.Last(nowIn(clean.Get("zone"))))
+		clean.Set("date", night.Last(s.nowIn(clean)))
 		already = false
 	}
 	if !already {
@@ -95,7 +97,8 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view := &nightView{frame: s.newFrame(r, "Night", "night"), Date: clean.Get("date"), Telescope: clean.Get("telescope"), Zone: clean.Get("zone")}
 	view.Crumbs = []crumb{{Name: "Night"}}
-	q, err := night.Parse(clean)
+	view.Usual = s.cfg.Nights.Zones().Of(view.Telescope)
+	q, err := s.cfg.Nights.Zones().Parse(clean)
 	if err != nil {
 		view.Faults = faultsIn(err)
 		return s.unkept(w, http.StatusBadRequest, "night", view)
@@ -105,7 +108,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.Title, view.Crumbs = "Night of "+view.Date, []crumb{{Name: "Night of " + view.Date}}
 	view.Everywhere, view.JSON = "night"+question(without(clean, "telescope", "")), view.Root+"api/v1/night"+question(clean)
-	view.lead(clean, nowIn(view.Zone))
+	view.lead(clean, s.nowIn(clean), s.cfg.Nights.Zones())
 	if view.Calls == 0 {
 		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
 	} else if err := s.fillNight(r.Context(), view); err != nil {
@@ -152,8 +155,9 @@ func showShare(n, all int64) string {
 	return strconv.FormatFloat(percent, 'f', 1, 64) + " %"
 }
 
-// nowIn is the time in a zone.
-func nowIn(zone string) time.Time {
+// nowIn is the time in the zone of the night that parameters ask for.
+func (s *Site) nowIn(params url.Values) time.Time {
+	zone := cmp.Or(params.Get("zone"), s.cfg.Nights.Zones().Of(params.Get("telescope")))
 	in, err := time.LoadLocation(zone)
 	if err != nil {
 		in = time.UTC // the page with the date says what is wrong with the zone
@@ -163,13 +167,13 @@ func nowIn(zone string) time.Time {
 
 // lead leads to the nights around this one, and to those that people look for most. Params
 // are those of the page.
-func (v *nightView) lead(params url.Values, now time.Time) {
+func (v *nightView) lead(params url.Values, now time.Time, zones *night.Zones) {
 	to := func(date string) string {
 		if date == "" || date == v.Date {
 			return ""
 		}
 		params := with(params, "date", date)
-		if _, err := night.Parse(params); err != nil {
+		if _, err := zones.Parse(params); err != nil {
 			return "" // before the first night of all, or after the last
 		}
 		return "night" + question(params)
@@ -219,7 +223,7 @@ func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offs
 	for _, offset := range offsets {
 		date := time.Unix(0, 0).UTC().AddDate(0, 0, int(day)+offset).Format(time.DateOnly)
 		params := with(params, "date", date)
-		n, err := night.Parse(params)
+		n, err := s.cfg.Nights.Zones().Parse(params)
 		if err != nil || !wanted(n) || oda.DayOf(n.From) > day || oda.DayOf(n.To-1) < day {
 			continue
 		}

@@ -34,7 +34,7 @@ func TestPictures(t *testing.T) {
 	definition, block := "sbds/"+week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "ebs/"+week.failing(t)
 	for name, at := range map[string]string{
 		"found": "search?q=cen", "foundcalls": "search?q=ConnectionError", "running": "calls?at=" + week.busy(t), "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "emptynight": "night?date=2001-01-01",
-		"block": block, "version": block + "?at=2999-01-01", "definitions": "sbds", "definition": definition, "compared": "compare?to=" + definition, "older": "changes?before=500&kind=sbds",
+		"block": block, "version": block + "?at=2999-01-01", "definitions": "sbds", "definition": definition, "compared": "compare?to=" + definition, "runs": "compare?to=" + block, "older": "changes?before=500&kind=sbds",
 	} {
 		week.picture(t, dir, "week-"+name, at)
 	}

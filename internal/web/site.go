@@ -21,7 +21,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"oda"
 	"oda/archive"
@@ -49,9 +48,6 @@ type Config struct {
 
 	// Calls finds calls.
 	Calls *calls.Finder
-	// Zone is the time zone of the archive, in which people write times of a night; UTC if
-	// nil.
-	Zone *time.Location
 	// Progress reports on how far Projects are.
 	Progress *progress.Reporter
 	// BasePath is the prefix of all paths: empty, or /like/this.
@@ -84,9 +80,6 @@ type Site struct {
 
 // New returns a Site.
 func New(cfg Config) *Site {
-	if cfg.Zone == nil {
-		cfg.Zone = time.UTC
-	}
 	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets(), compares: make(chan struct{}, maxCompares)}
 	s.indexes.using = make(chan struct{}, indexesInUse)
 	if s.log == nil {

@@ -8,6 +8,7 @@ import (
 	"oda"
 	"oda/archive"
 	"oda/client"
+	"oda/naming"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -50,7 +51,7 @@ type direct struct {
 
 // directTo returns an archive that asks an engine itself.
 func directTo(engine oda.Engine) direct {
-	nights := night.New(engine)
+	nights := night.New(engine, naming.New(engine))
 	return direct{engine, engine, nights, progress.New(engine, nights)}
 }
 
@@ -112,7 +113,7 @@ func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, e
 	if which.Telescope != "" {
 		params["telescope"] = []string{which.Telescope}
 	}
-	q, err := night.Parse(params)
+	q, err := a.nights.Zones().Parse(params)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"oda/internal/httpapi"
 	"oda/internal/test/judge"
 	"oda/internal/test/must"
+	"oda/naming"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -37,7 +38,7 @@ type spoken struct {
 // speak serves an engine until the test ends.
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
-	nights := night.New(engine)
+	nights := night.New(engine, naming.New(engine))
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
 		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights, Calls: asking.New(engine),
