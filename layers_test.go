@@ -46,7 +46,7 @@ var rooms = map[string][]string{
 	"oda/internal/backup":         {},
 	"oda/internal/cli":            {"oda", "oda/api", "oda/calls", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/content":        {"oda"},
-	"oda/internal/contract":       {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
+	"oda/internal/contract":       {"oda", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/spelling"},
 	"oda/internal/demo":           {"oda", "oda/client", "oda/internal/rawjson", "oda/search"},
 	"oda/internal/doctor":         {"oda"},
 	"oda/internal/engine":         {"oda", "oda/internal/measure"},
@@ -78,12 +78,13 @@ var rooms = map[string][]string{
 	"oda/internal/test/must":      {},
 	"oda/internal/test/proof":     {},
 	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/calls", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
-	"oda/internal/web":            {"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
+	"oda/internal/web":            {"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/internal/sheet", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
 	"oda/naming":                  {"oda", "oda/summary"},
 	"oda/night":                   {"oda", "oda/naming"},
 	"oda/calls":                   {"oda", "oda/internal/kept", "oda/internal/words"},
 	"oda/internal/kept":           {},
+	"oda/internal/sheet":          {"oda/internal/rawjson"},
 	"oda/progress":                {"oda", "oda/internal/rawjson", "oda/night", "oda/summary"},
 	"oda/provenance":              {"oda"},
 	"oda/search":                  {"oda", "oda/internal/rawjson", "oda/internal/words", "oda/progress", "oda/sky"},
@@ -93,7 +94,7 @@ var rooms = map[string][]string{
 
 // standardOnly lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var standardOnly = []string{"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/internal/backup", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/kept", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/spelling", "oda/internal/words", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"}
+var standardOnly = []string{"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/internal/backup", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/kept", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/spelling", "oda/internal/words", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 

@@ -33,6 +33,7 @@ type callListView struct {
 	Loosen      []chip
 	Ever        string // the address of all failed calls
 	JSON        string
+	CSV         string // the address of a table of all of them, empty if they are too many for it
 }
 
 // foundCall is a call in a table.
@@ -194,6 +195,9 @@ func (s *Site) fillOverview(ctx context.Context, view *callListView, q calls.Que
 	for _, block := range o.Tallies[0].Tally {
 		view.Calls += block.Calls
 		view.Failures += block.Failures
+	}
+	if view.Complete && view.Calls <= tableCalls {
+		view.CSV = "calls.csv" + question(without(filters, "limit", ""))
 	}
 	view.Spread = drawSpread(o.Bars, bars.Width, q, filters, zone)
 	for i, of := range []struct{ name, param string }{{"Errors", "error"}, {"Functions", "request"}, {"Devices", "device"}, {"Telescopes", "telescope"}} {
