@@ -73,7 +73,7 @@ func TestThePageOfCallsShowsWhatIsAskedFor(t *testing.T) {
 		"calls?error=ConnectionError&outcome=failed": {"eb-new?call=1 eb-old?call=1", []string{
 			`<a href="calls?device=SKA001&amp;error=ConnectionError&amp;outcome=failed">SKA001</a>`, `<a href="calls?error=ConnectionError&amp;outcome=failed&amp;request=ska.read_wind">read_<wbr>wind</a>`,
 		}},
-		"calls?eb=eb-new":                           {"eb-new?call=3 eb-new?call=2 eb-new?call=1", []string{"<dt>Calls</dt><dd>3</dd>", "Hatched in red: failed"}},
+		"calls?eb=eb-new":                           {"eb-new?call=3 eb-new?call=2 eb-new?call=1", []string{"<dt>Calls</dt><dd>3</dd>", `<dd class="bad"><a href="calls?eb=eb-new&amp;outcome=failed">1</a>`, "Hatched in red: failed"}},
 		"calls?eb=eb-new&longer_than=10":            {"eb-new?call=2", []string{"longer than</span> 10 s", "5 min 00 s"}},
 		"calls?outcome=failed&q=gone":               {"eb-new?call=1 eb-old?call=1", nil},
 		"calls?outcome=failed&telescope=SKA-Mid":    {"", nil}, // redirects
