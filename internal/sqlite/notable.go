@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	failedColumns = "at, c.identifier, sequence, sent, received, request, has_error, error, detail, device, recorded_by"
-	insertFailed  = `INSERT INTO failed_calls (at, identifier, sequence, sent, received, request, has_error, error, detail, device, recorded_by, function)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	failedColumns = "at, c.identifier, sequence, sent, received, request, error, detail, device, recorded_by"
+	insertFailed  = `INSERT INTO failed_calls (at, identifier, sequence, sent, received, request, error, detail, device, recorded_by, function)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	longColumns = "at, c.identifier, sequence, received"
 	insertLong  = "INSERT INTO long_calls (at, identifier, sequence, received) VALUES (?, ?, ?, ?)"
 )
@@ -23,12 +23,8 @@ const (
 // noteCall adds a notable call to the indexes that have it.
 func (t *txn) noteCall(e oda.CallEntry) error {
 	if e.Outcome == oda.CallFailed {
-		problem, hasError := e.Error, int64(1)
-		if problem == nil {
-			problem, hasError = &oda.CallError{}, 0
-		}
-		err := t.exec(insertFailed, int64(e.At), e.Block, e.Sequence, e.SentAt, e.ReceivedAt, e.Request, hasError, problem.Type, problem.Detail, e.Device, e.By,
-			oda.Function(e.Request))
+		problem, detail := engine.ErrorColumns(&e)
+		err := t.exec(insertFailed, int64(e.At), e.Block, e.Sequence, e.SentAt, e.ReceivedAt, e.Request, problem, detail, e.Device, e.By, oda.Function(e.Request))
 		if err != nil {
 			return err
 		}
@@ -57,10 +53,7 @@ func failedCall(stmt *sqlite.Stmt, from int) oda.CallEntry {
 	}
 	e := oda.CallEntry{
 		At: oda.Instant(stmt.ColumnInt64(from)), Block: stmt.ColumnText(from + 1), Sequence: stmt.ColumnInt64(from + 2),
-		Request: stmt.ColumnText(from + 5), Outcome: oda.CallFailed, Device: text(9), By: stmt.ColumnText(from + 10),
-	}
-	if stmt.ColumnInt64(from+6) != 0 {
-		e.Error = &oda.CallError{Type: text(7), Detail: text(8)}
+		Request: stmt.ColumnText(from + 5), Outcome: oda.CallFailed, Error: engine.ErrorOf(text(6), text(7)), Device: text(8), By: stmt.ColumnText(from + 9),
 	}
 	e.SetTimes(moment(3), moment(4))
 	return e

@@ -403,6 +403,7 @@ func TestTheTimelineKeepsAFilter(t *testing.T) {
 // A block whose calls are not all known is asked for again, but not in haste if that
 // makes no more of them known.
 func TestTheTimelineAsksWithPatience(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, ctx := withBlock(t, callIn("m.f", 0, 1, false))
 	before(t, ctx, `{
 		const ask = fetch;

@@ -135,9 +135,8 @@ CREATE TABLE failed_calls (
     received    INTEGER,
     request     TEXT    NOT NULL,
     function    TEXT    NOT NULL, -- the last part of request
-    has_error   INTEGER NOT NULL, -- 1: the record has an error
-    error       TEXT,             -- its type
-    detail      TEXT,
+    error       TEXT,             -- type of the error; empty: not known; null: there is no error
+    detail      TEXT,             -- of the error
     device      TEXT,
     recorded_by TEXT    NOT NULL,
     PRIMARY KEY (at, identifier, sequence)

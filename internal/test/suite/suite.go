@@ -36,6 +36,7 @@ var groups = []struct {
 	{"room", nil, room},
 	{"telescopes", nil, telescopes},
 	{"days", nil, days},
+	{"notable calls", nil, notable},
 	{"nights", nights, nightsInside},
 	{"questions about calls", nil, callQuestions},
 	{"listing", listings, listingsInside},
