@@ -96,7 +96,7 @@ func TestTheDrawingIsInTheZoneOfTheArchive(t *testing.T) {
 	}
 	list[1] = calls.Bar{From: list[1].From, Calls: 1000, Failures: 1}
 	s := drawSpread(list, bars.Width, calls.Query{From: &from}, url.Values{"eb": {"x"}}, perth)
-	want := []spreadTick{{"13.51%", "17 Nov 2026", "16 Nov 16:00"}, {"45.95%", "18 Nov", "17 Nov 16:00"}, {"78.38%", "19 Nov", "18 Nov 16:00"}}
+	want := []spreadTick{{"16.22%", "17 Nov 2026", "16 Nov 16:00"}, {"48.65%", "18 Nov", "17 Nov 16:00"}, {"81.08%", "19 Nov", "18 Nov 16:00"}}
 	if !slices.Equal(s.Ticks, want) || s.Zone != "Australia/Perth" || !s.UTC || s.Width != "2 hours" {
 		t.Errorf("each %s in %s is marked with %+v, want %+v", s.Width, s.Zone, s.Ticks, want)
 	}
