@@ -265,6 +265,7 @@ var damages = []damage{
 		"index: ExecutionBlock eb-m51: the index of calls that failed has record 99, which is not there", "index: ExecutionBlock eb-m51, record 3: the index of calls that failed does not have it",
 	}},
 	{"a call that failed is of another block", `UPDATE failed_calls SET identifier = 'eb-none' WHERE HEAD AND sequence = 3`, "", []string{"of calls that failed has record 3, which is not there"}},
+	{"the hours of an error are lost", `DELETE FROM failed_hours WHERE what = 4`, "-", []string{"index: ExecutionBlock eb-m51, record 3: the hours of calls that failed do not lead to it by its function"}},
 	{"a call that lasted long is lost", `DELETE FROM long_calls WHERE HEAD AND sequence = 1`, "", []string{"index: ExecutionBlock eb-m51, record 1: the index of calls that lasted long does not have it"}},
 	{
 		"a call counts as long", `INSERT INTO long_calls (at, identifier, sequence, received) VALUES (1, 'eb-m51', 4, 1)`,

@@ -220,14 +220,11 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 		{"INDEXED BY heads_telescope\n", "SEARCH h USING INDEX heads_telescope (kind=? AND telescope=? AND (created_on,identifier)>(?,?) AND (created_on,identifier)<(?,?))"},
 		{"INDEXED BY heads_modified\n", "SEARCH h USING INDEX heads_modified (kind=? AND (last_modified_on,identifier)>(?,?) AND (last_modified_on,identifier)<(?,?))"},
 		{"INDEXED BY heads_identifier\n", "SEARCH h USING INDEX heads_identifier (kind=? AND identifier>? AND identifier<?)"},
-		{"FROM failed_calls c WHERE at >= ?1 AND at < ?2 AND (at, identifier, sequence) > (?3, ?4, ?5) ORDER", "SEARCH c USING PRIMARY KEY (at>? AND at<?)"},
-		{"FROM failed_calls c WHERE at >= ?1 AND at < ?2 AND (at, identifier, sequence) < (?3, ?4, ?5) ORDER", "SEARCH c USING PRIMARY KEY (at>? AND at<?)"},
-		{"(?3, ?4, ?5) AND identifier = ?7 ORDER BY at ASC", "SEARCH c USING INDEX failed_calls_block (identifier=? AND at>? AND at<?)"},
-		{"(?3, ?4, ?5) AND identifier = ?7 AND +function = ?8 ORDER BY at DESC", "SEARCH c USING INDEX failed_calls_block (identifier=? AND at>? AND at<?)"},
-		{"(?3, ?4, ?5) AND device = ?7 AND +error = ?8 AND +function = ?9 ORDER BY at DESC", "SEARCH c USING INDEX failed_calls_device (device=? AND at>? AND at<?)"},
-		{"(?3, ?4, ?5) AND error = ?7 AND +function = ?8 ORDER BY at ASC", "SEARCH c USING INDEX failed_calls_error (error=? AND at>? AND at<?)"},
-		{"(?3, ?4, ?5) AND function = ?7 ORDER BY at DESC", "SEARCH c USING INDEX failed_calls_function (function=? AND at>? AND at<?)"},
-		{"FROM long_calls c WHERE", "SEARCH c USING PRIMARY KEY (at>? AND at<?)"},
+		{"FROM failed_calls c WHERE (at, identifier, sequence) >", "SEARCH c USING PRIMARY KEY ((at,identifier,sequence)>(?,?,?) AND (at,identifier,sequence)<(?,?,?))"},
+		{"AND +identifier = ?8 AND +function = ?9 ORDER BY at ASC", "SEARCH c USING PRIMARY KEY ((at,identifier,sequence)>(?,?,?) AND (at,identifier,sequence)<(?,?,?))"},
+		{"FROM long_calls c WHERE", "SEARCH c USING PRIMARY KEY ((at,identifier,sequence)>(?,?,?) AND (at,identifier,sequence)<(?,?,?))"},
+		{hoursForwards, "SEARCH failed_hours USING PRIMARY KEY (what=? AND value=? AND hour>? AND hour<?)"},
+		{hoursBackwards, "SEARCH failed_hours USING PRIMARY KEY (what=? AND value=? AND hour>? AND hour<?)"},
 	} {
 		found := false
 		for query, steps := range all {

@@ -23,7 +23,7 @@ var callQuestions = []scenario{
 			round++
 			own := *d
 			own.tb = rt
-			k := &callKeeper{desk: &own, finder: asking.New(d.engine), name: fmt.Sprint("r", round), noon: at("2020-01-02T12:00:00Z").AddDate(0, 0, 30*round)}
+			k := &callKeeper{desk: &own, finder: asking.New(d.engine), name: fmt.Sprint("r", round), noon: at("1980-01-02T12:00:00Z").AddDate(0, 0, 30*round), of: make(map[string]*string)}
 			for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 				k.step(rt)
 			}
@@ -77,6 +77,7 @@ type callKeeper struct {
 	name   string
 	noon   time.Time
 	made   []oda.CallEntry
+	of     map[string]*string // the telescopes of the blocks
 }
 
 func (k *callKeeper) block(rt *rapid.T) string {
@@ -119,8 +120,8 @@ func (k *callKeeper) step(rt *rapid.T) {
 	}
 	// The texts of records differ, so none is shared with the version before.
 	k.made = slices.DeleteFunc(k.made, func(e oda.CallEntry) bool { return e.Block == block })
+	k.of[block] = telescope
 	for i := range known {
-		known[i].Telescope = telescope
 		k.add(known[i], last+int64(i)+1, stored.Metadata)
 	}
 }
@@ -128,11 +129,7 @@ func (k *callKeeper) step(rt *rapid.T) {
 // add adds a call that was recorded.
 func (k *callKeeper) add(e oda.CallEntry, sequence int64, m oda.Metadata) {
 	e.Sequence, e.By = sequence, m.LastModifiedBy
-	for i := range k.made {
-		if k.made[i].Block == e.Block {
-			e.Telescope = k.made[i].Telescope
-		}
-	}
+	e.Telescope = k.of[e.Block]
 	if e.At == 0 {
 		e.At = m.LastModifiedOn
 	}

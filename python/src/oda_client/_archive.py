@@ -469,15 +469,20 @@ class Archive:
     def night(
         self, date: Union[str, date], *, telescope: Optional[str] = None, zone: Optional[str] = None
     ) -> Document:
-        """What was done in the night that began on a date: calls, failures, blocks, the slowest.
+        """What was done in the night that began on a date: telescopes, blocks, calls, errors.
 
-        A night lasts from noon to noon, in UTC or in the time zone with an IANA name. A
-        datetime stands for the night in which it lies; without a zone of its own it is in UTC.
+        A night lasts from noon to noon, in the time zone with an IANA name or without one in
+        that of the telescope or of the archive. A datetime stands for the night in which it
+        lies; without a zone of its own it is in UTC.
         """
-        if isinstance(date, datetime):
-            date = _night_of(date, zone)
-        query = _words.query({"date": date, "telescope": telescope, "zone": zone})
-        found: Document = self._sender.read({"calls": int}, "/night", query)
+        began = _night_of(date, zone) if isinstance(date, datetime) else date
+        query = {"date": began, "telescope": telescope, "zone": zone}
+        shape: Shape = {"calls": int, "zone": str}
+        found: Document = self._sender.read(shape, "/night", _words.query(query))
+        if isinstance(date, datetime) and zone is None:
+            query["date"] = _night_of(date, found["zone"])  # only the archive knows its zone
+            if query["date"] != began:
+                found = self._sender.read(shape, "/night", _words.query(query))
         return found
 
     # Paths and pages.
