@@ -85,7 +85,6 @@ var rooms = map[string][]string{
 	"oda/night":                   {"oda", "oda/naming"},
 	"oda/calls":                   {"oda", "oda/internal/kept", "oda/internal/words"},
 	"oda/internal/kept":           {},
-	"oda/internal/sheet":          {"oda/internal/rawjson"},
 	"oda/progress":                {"oda", "oda/internal/rawjson", "oda/night", "oda/summary"},
 	"oda/provenance":              {"oda"},
 	"oda/search":                  {"oda", "oda/internal/rawjson", "oda/internal/words", "oda/progress", "oda/sky"},
