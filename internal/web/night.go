@@ -234,6 +234,13 @@ func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offs
 	return nil
 }
 
+// FailedHref is the address of the calls that failed in the night.
+func (v *nightView) FailedHref() string {
+	return callsHref(withoutEmpty(url.Values{
+		"outcome": {string(oda.CallFailed)}, "from": {inAddress(oda.Instant(v.From))}, "to": {inAddress(oda.Instant(v.To))}, "telescope": {v.Telescope},
+	}))
+}
+
 // Legend says what is red in the drawing.
 func (v *nightView) Legend() string {
 	var says []string
