@@ -184,10 +184,10 @@ func TestTheSearchBoxFindsCalls(t *testing.T) {
 		says  string
 		found string
 	}{
-		"ConnectionError": {"Calls that failed, with the error “ConnectionError”", "eb-new?call=1 eb-old?call=1"},
-		"SKA001":          {"Calls that failed, of the device “SKA001”", "eb-old?call=1"},
-		"read_wind":       {"Calls that failed, of the function “read_wind”", "eb-new?call=1 eb-old?call=1"},
-		"gone aw":         {"Calls that failed, with “gone aw”", "eb-old?call=1"},
+		"ConnectionError": {"Failed calls with the error “ConnectionError”", "eb-new?call=1 eb-old?call=1"},
+		"SKA001":          {"Failed calls for the device “SKA001”", "eb-old?call=1"},
+		"read_wind":       {"Failed calls of the function “read_wind”", "eb-new?call=1 eb-old?call=1"},
+		"gone aw":         {"Failed calls with “gone aw”", "eb-old?call=1"},
 		"end_scan":        {"Calls of the last days with “end_scan”", "eb-new?call=3"},
 	} {
 		page := s.says(t, "search?q="+url.QueryEscape(text), want.says)

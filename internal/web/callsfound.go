@@ -14,7 +14,7 @@ import (
 
 // callsFound is what calls have to do with the text of the search box.
 type callsFound struct {
-	Of    string // what they have to do with it
+	Of    string // which calls, and what they have to do with it
 	Rows  []foundCall
 	Count string // of all of them
 	All   string // their address
@@ -37,14 +37,14 @@ func (s *Site) callsFound(ctx context.Context, f frame, text string) (*callsFoun
 	since := func(days int) url.Values {
 		return url.Values{"from": {inAddress(tomorrow - oda.Instant(days)*oda.Instant(day))}, "to": {inAddress(tomorrow)}}
 	}
-	ways := []struct{ param, of string }{{"error", "with the error"}, {"device", "of the device"}, {"request", "of the function"}, {"q", "with"}}
+	ways := []struct{ param, of string }{{"error", "with the error"}, {"device", "for the device"}, {"request", "of the function"}, {"q", "with"}}
 	for _, by := range ways {
 		params := with(since(foundFailedDays), by.param, text)
 		params.Set("outcome", string(oda.CallFailed))
 		params.Del("to")
 		if found, err := s.callsAbout(ctx, f, params); found != nil || err != nil {
 			if found != nil {
-				found.Of = "that failed, " + by.of
+				found.Of = "Failed calls " + by.of
 				if by.param != "error" {
 					found.Any = callsHref(with(since(foundAnyDays), by.param, text))
 				}
@@ -54,7 +54,7 @@ func (s *Site) callsFound(ctx context.Context, f frame, text string) (*callsFoun
 	}
 	found, err := s.callsAbout(ctx, f, with(since(foundAnyDays), "q", text))
 	if found != nil {
-		found.Of = "of the last days with"
+		found.Of = "Calls of the last days with"
 	}
 	return found, err
 }

@@ -92,7 +92,7 @@ func (s *Site) instant(w http.ResponseWriter, r *http.Request, params url.Values
 // step leads to the instants around this one.
 func (v *instantView) step(params url.Values) {
 	for _, by := range []time.Duration{-time.Hour, -10 * time.Minute, -time.Minute, time.Minute, 10 * time.Minute, time.Hour} {
-		long := strings.NewReplacer(" minutes", " min", "minute", "1 min", "hour", "1 h").Replace(inUnits(by.Abs()))
+		long := strings.NewReplacer(" minutes", " min", " minute", " min", " hour", " h").Replace(inUnits(by.Abs()))
 		name, title := "+ "+long, long+" later"
 		if by < 0 {
 			name, title = "− "+long, long+" earlier"

@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"time"
 
 	"oda"
@@ -143,10 +142,7 @@ func inUnits(d time.Duration) string {
 		name string
 	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
 		if d%unit.of == 0 {
-			if n := int64(d / unit.of); n > 1 {
-				return strconv.FormatInt(n, 10) + " " + unit.name + "s"
-			}
-			return unit.name
+			return plural(int64(d/unit.of), unit.name)
 		}
 	}
 	return d.String()

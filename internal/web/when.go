@@ -54,8 +54,16 @@ func readClock(text string, day time.Time) (time.Time, bool) {
 	return day, false
 }
 
-// inAddress writes an instant as it stands in an address.
-func inAddress(i oda.Instant) string { return strings.Replace(i.String(), ".000000Z", "Z", 1) }
+// inAddress writes an instant as it stands in an address. Those of years that cannot be
+// read, to which a step or a bar may lead, become the nearest that can.
+func inAddress(i oda.Instant) string {
+	if year := i.Time().Year(); year < 0 {
+		return "0000-01-01T00:00:00Z"
+	} else if year > 9999 {
+		return "9999-12-31T23:59:59.999999Z"
+	}
+	return strings.Replace(i.String(), ".000000Z", "Z", 1)
+}
 
 // inWords writes an instant for people, to the second unless it says more.
 func inWords(i oda.Instant) string { return i.Time().Format("2006-01-02 15:04:05.999999") }

@@ -75,6 +75,19 @@ func TestBarsBeginAtFullHours(t *testing.T) {
 	}
 }
 
+// The first and the last bar of all times begin or end in years that no address can have.
+func TestABarLeadsToTimesThatCanBeRead(t *testing.T) {
+	begin, end := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	bars := barsOf(oda.InstantOf(begin), oda.InstantOf(end), time.UTC)
+	for _, from := range []oda.Instant{bars.From, oda.InstantOf(end)} {
+		s := drawSpread([]calls.Bar{{From: from, Calls: 1}}, bars.Width, calls.Query{}, url.Values{"outcome": {"failed"}}, time.UTC)
+		at := must.Get(url.Parse(s.Bars[0].Href))(t)
+		if _, err := calls.Parse(at.Query()); err != nil {
+			t.Errorf("a bar leads to %s: %v", at, err)
+		}
+	}
+}
+
 // Where letters and digits meet, there may be a blank.
 func TestLettersAndDigitsAreTakenApart(t *testing.T) {
 	for text, want := range map[string]string{"NGC253": "NGC 253", "M 31": "M 31", "3C273b": "3 C 273 b", "": "", "eb-1": "eb-1", "é1": "é 1"} {
