@@ -80,6 +80,8 @@ func absurdFile(t *testing.T, healthy string) (all []absurd) {
 			key = "day, entity, part"
 		case "failed_calls", "long_calls":
 			key = "at, identifier, sequence"
+		case "failed_hours":
+			key = "what, value, hour"
 		}
 		for _, one.value = range values {
 			one.row = fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s IS NOT NULL AND %[4]s IS NOT %[5]s LIMIT 1)", key, key, one.table, one.column, one.value)

@@ -53,6 +53,8 @@ func (c *findCalls) Validate() error {
 		return errors.New("--at is one instant; leave out --since and --until")
 	case c.Since.IsZero() && !c.Until.IsZero() && !c.Failed && c.EB == "":
 		return errors.New("--until needs a beginning; give it with --since")
+	case !c.Since.IsZero() && !c.Until.IsZero() && !c.Until.After(c.Since.Time):
+		return errors.New("--until is not after --since, so no call can be found; are they the wrong way round?")
 	case c.Longer < 0:
 		return errors.New("--longer-than must not be negative")
 	case c.By != "" && c.Oldest:
