@@ -155,7 +155,7 @@ func TestTwoBlocksAreComparedByTheirCalls(t *testing.T) {
 	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-bad@1", "10 equal steps", `scan(length=9)</p>`, `<p class="new failed">scan(length=9)<ins> → ERROR: dish 36 does not answer</ins></p>`,
 		`<a href="./ebs/eb-plain?version=1&amp;call=11#timeline">`, `<a href="./ebs/eb-bad?call=11#timeline">`, "failed, 10.0 s", `href="compare?from=ebs/eb-plain@1&amp;to=ebs/eb-bad@1#step-11">1 failed</a>`)
 	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-again@1&with=results", `scan(scan_id=<del>1, subarray_id=1, length=9) → done</del>`)
-	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-slower@1", "scan 36.0 s longer: 46.0 s instead of 10.0 s", "11 calls, which both made and which failed in neither, took 1 min 06 s instead of 30.0 s.")
+	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-slower@1", "scan 36.0 s longer: 46.0 s instead of 10.0 s", "11 calls that both made and that failed in neither took 1 min 06 s instead of 30.0 s.")
 	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-again@1", "Both made the same calls.")
 	// Versions of a block are compared by their documents, unless calls are asked for.
 	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-plain@2", "Both documents are the same")

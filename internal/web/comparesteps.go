@@ -154,7 +154,7 @@ func (v *stepsView) sumUp() {
 	say(s.Of[alignment.Changed], s.First[alignment.Changed], thousands(int64(s.Of[alignment.Changed]))+others, false)
 	if share, isKnown := s.Slower(); isKnown {
 		v.Verdict = append(v.Verdict, remark{Text: slower(share), Step: -1})
-		v.Details = append(v.Details, fmt.Sprintf("%s, which both made and which failed in neither, took %s instead of %s.",
+		v.Details = append(v.Details, fmt.Sprintf("%s that both made and that failed in neither took %s instead of %s.",
 			plural(int64(s.Timed), "call"), showElapsed(s.Took[1]), showElapsed(s.Took[0])))
 	}
 	if s.Both > 0 {

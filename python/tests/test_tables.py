@@ -60,6 +60,7 @@ class ADataFrame(TableCase):
         self.assertEqual((counts.calls.sum(), counts.failures.sum(), counts.took.sum()), (3, 1, self.pandas.Timedelta(seconds=3.5)))
         empty = self.archive.calls(eb="unknown").to_pandas()
         self.assertEqual((len(empty), empty.took.dtype.kind), (0, "m"))
+        self.assertEqual(list(empty[empty.failed].columns), list(empty.columns))  # pandas would take other kinds for names
 
     def test_of_what_was_found(self):
         frame = self.projects("frame").to_pandas()

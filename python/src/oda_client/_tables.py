@@ -264,7 +264,7 @@ def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any
         elif holds in _WITH_GAPS and None in values:
             found[name] = pandas.Series(values, dtype=_WITH_GAPS[holds])
         else:  # pandas knows what to do with texts, but not with none at all
-            found[name] = pandas.Series(values, dtype=kinds.get(holds) if values else object)
+            found[name] = pandas.Series(values, dtype=kinds.get(holds, None if values else object))
     return pandas.DataFrame(found)
 
 
