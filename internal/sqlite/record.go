@@ -26,6 +26,7 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 	if err := j.wait(); err != nil {
 		return nil, err
 	}
+	s.running.end(add)
 	return receipts, nil
 }
 

@@ -1,0 +1,114 @@
+package oda
+
+import (
+	"encoding/json"
+	"time"
+
+	"oda/internal/rawjson"
+)
+
+// Begun is a call that has begun, as its recorder says.
+type Begun struct {
+	Block     string
+	Key       string
+	Request   string
+	Arguments json.RawMessage // nil: none are said
+	SentAt    *Instant        // nil: now
+	Lease     time.Duration
+	By        string
+	Now       Instant // an engine of several processes asks its database instead
+
+	// Telescopes are those for which the caller may say it, nil if any.
+	Telescopes *Telescopes
+}
+
+// Bounds of what is running.
+const (
+	DefaultLease = time.Minute
+	MinLease     = 5 * time.Second
+	MaxLease     = time.Hour
+
+	// SilentFor is how long a call is remembered whose lease has ended.
+	SilentFor = 24 * time.Hour
+
+	MaxRunning         = 10_000
+	MaxRunningOfCaller = 1000
+)
+
+// ReadBegun returns the call that a request says has begun. Its form has been checked.
+func ReadBegun(text []byte, nodes []rawjson.Node) Begun {
+	b := Begun{Lease: DefaultLease}
+	for i := 1; i < nodes[0].Next; i = nodes[i].Next {
+		member, value := nodes[i], text[nodes[i].Start:nodes[i].End]
+		if member.Kind == rawjson.Null {
+			continue
+		}
+		switch member.Name {
+		case "request":
+			b.Request = rawjson.Unquote(value)
+		case "request_args":
+			b.Arguments = value
+		case "request_sent_at":
+			at, _ := ParseTime(rawjson.Unquote(value))
+			b.SentAt = rounded(at, false)
+		case "lease_seconds":
+			b.Lease = time.Duration(integer(value)) * time.Second
+		}
+	}
+	return b
+}
+
+// Admit returns an error if the caller may not say it of a block of that telescope.
+func (b *Begun) Admit(stored string) error { return b.Telescopes.admitAbout("the block "+b.Block, stored) }
+
+// CheckRunning returns an error if there is no room for one more call, given how many are
+// running, and how many of them are the caller's.
+func CheckRunning(all, own int) error {
+	switch {
+	case own >= MaxRunningOfCaller:
+		return Errorf(TooManyRunning, "%d calls of this caller are running, and no more are kept. "+
+			"Record them, or take back those that have ended.", own)
+	case all >= MaxRunning:
+		return Errorf(TooManyRunning, "%d calls are running, and no more are kept. Try again once some have ended.", all)
+	}
+	return nil
+}
+
+// RunningCall is a call that has begun and not ended.
+type RunningCall struct {
+	Block      string          `json:"eb_id"`
+	Key        string          `json:"key"`
+	Request    string          `json:"request"`
+	Arguments  json.RawMessage `json:"request_args"`
+	SentAt     Moment          `json:"sent_at"`
+	Since      Moment          `json:"since"` // when it was said first
+	RenewedOn  Moment          `json:"renewed_on"`
+	LeaseUntil Moment          `json:"lease_until"`
+	Silent     bool            `json:"silent"` // its lease has ended
+	Device     *string         `json:"device"`
+	Telescope  *string         `json:"telescope"`
+	By         string          `json:"by"`
+}
+
+// Renewed returns the call after it was said again.
+func (r RunningCall) Renewed(b *Begun) RunningCall {
+	r.Request, r.Arguments, r.By = b.Request, b.Arguments, b.By
+	if b.SentAt != nil {
+		r.SentAt = Moment(*b.SentAt)
+	}
+	if r.Since == 0 {
+		r.Since = Moment(b.Now)
+		if b.SentAt == nil {
+			r.SentAt = r.Since
+		}
+	}
+	c := Call{arguments: b.Arguments}
+	r.Block, r.Key, r.Device = b.Block, b.Key, textOrNil(c.Device())
+	r.RenewedOn, r.LeaseUntil = Moment(b.Now), Moment(b.Now+Instant(b.Lease.Microseconds()))
+	return r
+}
+
+// IsGone reports whether nobody remembers the call any more.
+func (r *RunningCall) IsGone(now Instant) bool {
+	return now >= Instant(r.LeaseUntil)+Instant(SilentFor.Microseconds())
+}
