@@ -16,7 +16,6 @@ type Begun struct {
 	SentAt    *Instant        // nil: now
 	Lease     time.Duration
 	By        string
-	Now       Instant // an engine of several processes asks its database instead
 
 	// Telescopes are those for which the caller may say it, nil if any.
 	Telescopes *Telescopes
@@ -91,21 +90,23 @@ type RunningCall struct {
 }
 
 // Renewed returns the call after it was said again.
-func (r RunningCall) Renewed(b *Begun) RunningCall {
-	r.Request, r.Arguments, r.By = b.Request, b.Arguments, b.By
+func (r RunningCall) Renewed(b *Begun, now Instant) RunningCall {
+	r.Block, r.Key, r.Request, r.Arguments, r.By = b.Block, b.Key, b.Request, b.Arguments, b.By
+	if r.Since == 0 {
+		r.SentAt, r.Since = Moment(now), Moment(now)
+	}
 	if b.SentAt != nil {
 		r.SentAt = Moment(*b.SentAt)
 	}
-	if r.Since == 0 {
-		r.Since = Moment(b.Now)
-		if b.SentAt == nil {
-			r.SentAt = r.Since
-		}
-	}
-	c := Call{arguments: b.Arguments}
-	r.Block, r.Key, r.Device = b.Block, b.Key, textOrNil(c.Device())
-	r.RenewedOn, r.LeaseUntil = Moment(b.Now), Moment(b.Now+Instant(b.Lease.Microseconds()))
+	r.RenewedOn, r.LeaseUntil = Moment(now), Moment(now+Instant(b.Lease.Microseconds()))
 	return r
+}
+
+// SeenAt sets what follows from the rest of the call at an instant. The telescope is that
+// of its block, empty if it has none.
+func (r *RunningCall) SeenAt(now Instant, telescope string) {
+	c := Call{arguments: r.Arguments}
+	r.Silent, r.Device, r.Telescope = now >= Instant(r.LeaseUntil), textOrNil(c.Device()), textOrNil(telescope)
 }
 
 // IsGone reports whether nobody remembers the call any more.

@@ -12,7 +12,7 @@ func (a *Archive) Begin(ctx context.Context, b oda.Begun, w Write) error {
 	if !oda.ValidID(b.Block) {
 		return oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: b.Block})
 	}
-	b.By, b.Now, b.Telescopes = w.modifier(), oda.InstantOf(a.now()), w.Telescopes
+	b.By, b.Telescopes = w.modifier(), w.Telescopes
 	return a.engine.Begin(ctx, b)
 }
 

@@ -30,6 +30,9 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []err
 	if err != nil {
 		return nil, err
 	}
+	for i := range entries {
+		s.running.end(entries[i].ID, entries[i].Key)
+	}
 	return answers, nil
 }
 
