@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -109,7 +110,37 @@ func (r *RunningCall) SeenAt(now Instant, telescope string) {
 	r.Silent, r.Device, r.Telescope = now >= Instant(r.LeaseUntil), textOrNil(c.Device()), textOrNil(telescope)
 }
 
+// At returns the telescope of the call, empty if it has none.
+func (r *RunningCall) At() string {
+	if r.Telescope == nil {
+		return ""
+	}
+	return *r.Telescope
+}
+
+// Same reports whether a call is as another, except for its lease.
+func (r *RunningCall) Same(as *RunningCall) bool {
+	return r.Block == as.Block && r.Key == as.Key && r.Request == as.Request && bytes.Equal(r.Arguments, as.Arguments) && r.SentAt == as.SentAt &&
+		r.Since == as.Since && r.Silent == as.Silent && r.By == as.By && r.At() == as.At()
+}
+
 // IsGone reports whether nobody remembers the call any more.
 func (r *RunningCall) IsGone(now Instant) bool {
 	return now >= Instant(r.LeaseUntil)+Instant(SilentFor.Microseconds())
+}
+
+// RunningCalls are calls that are running, as an answer has them.
+type RunningCalls struct {
+	Running []RunningCall `json:"running"`
+}
+
+// RunningAt returns the calls at a telescope, or all if it is empty.
+func RunningAt(calls []RunningCall, telescope string) []RunningCall {
+	at := make([]RunningCall, 0, len(calls))
+	for _, one := range calls {
+		if telescope == "" || one.At() == telescope {
+			at = append(at, one)
+		}
+	}
+	return at
 }

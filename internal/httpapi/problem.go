@@ -43,6 +43,7 @@ var problems = map[oda.Code]problemKind{
 	oda.UnknownVersion:     {http.StatusUnprocessableEntity, "There is no such version"},
 	oda.DiffTooLarge:       {http.StatusUnprocessableEntity, "The documents are too large to compare"},
 	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests from one caller"},
+	oda.TooManyRunning:     {http.StatusTooManyRequests, "Too many calls are running"},
 	oda.Internal:           {http.StatusInternalServerError, "Internal server error"},
 	oda.DamagedText:        {http.StatusInternalServerError, "The stored text is damaged"},
 	oda.IdentifierService:  {http.StatusInternalServerError, "No identifier available"},

@@ -196,7 +196,7 @@ func (c *call) receive() ([]byte, error) {
 	if !isJSON(c.r.Header) {
 		return nil, oda.Errorf(oda.WrongMedia, "The body must be JSON: send it with Content-Type: application/json and without a Content-Encoding.")
 	}
-	if length > c.api.cfg.Bounds.Body {
+	if length > c.most {
 		return nil, c.tooLarge()
 	}
 	room := min(length, firstRead)
@@ -212,7 +212,7 @@ func (c *call) receive() ([]byte, error) {
 		n, err := c.r.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
-		case int64(len(buf)) > c.api.cfg.Bounds.Body:
+		case int64(len(buf)) > c.most:
 			return nil, c.tooLarge()
 		case err == io.EOF:
 			// Closing keeps net/http from looking for more when the answer is sent.
@@ -228,7 +228,7 @@ func (c *call) receive() ([]byte, error) {
 			}
 			return nil, oda.Errorf(oda.InvalidRequest, "The body is incomplete. Send it again.").Because(err)
 		case len(buf) == cap(buf):
-			more := min(int64(cap(buf)), c.api.cfg.Bounds.Body+1-int64(cap(buf)))
+			more := min(int64(cap(buf)), c.most+1-int64(cap(buf)))
 			if length > 0 {
 				more = min(more, max(length+1-int64(cap(buf)), 1))
 			}
@@ -257,6 +257,9 @@ func (c *call) reserve(n int64) bool {
 }
 
 func (c *call) tooLarge() error {
+	if c.most < c.api.cfg.Bounds.Body {
+		return oda.Errorf(oda.BodyTooLarge, "The body is larger than %d bytes, which is all that this operation takes. Nothing was stored. Send less.", c.most)
+	}
 	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored. "+
 		"Send less at a time, or ask the operator for a larger limit (--max-body).", c.api.cfg.Bounds.Body)
 }

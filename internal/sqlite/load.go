@@ -31,7 +31,9 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []err
 		return nil, err
 	}
 	for i := range entries {
-		s.running.end(entries[i].ID, entries[i].Key)
+		if entries[i].Recorded() && answers[i] == nil {
+			s.running.end(entries[i].ID, entries[i].Key)
+		}
 	}
 	return answers, nil
 }

@@ -100,17 +100,24 @@ func (s *Store) Withdraw(ctx context.Context, b oda.Begun) error {
 // runningIn returns the telescope of the block of a call, and whether the call has been
 // recorded.
 func (s *Store) runningIn(ctx context.Context, b *oda.Begun) (telescope string, ended bool, err error) {
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	defer s.readers.give(c)
+	return c.runningIn(b)
+}
+
+func (c *conn) runningIn(b *oda.Begun) (telescope string, ended bool, err error) {
 	there := false
-	err = s.finding(ctx, func(c *conn) error {
-		return c.query(`SELECT telescope, EXISTS (SELECT 1 FROM records r WHERE r.entity = h.entity AND r.key = ?3) FROM heads h WHERE kind = ?1 AND identifier = ?2`,
-			func(stmt *sqlite.Stmt) error {
-				there, telescope, ended = true, stmt.ColumnText(0), stmt.ColumnInt64(1) != 0
-				return nil
-			}, int64(oda.ExecutionBlock), b.Block, b.Key)
-	})
+	err = c.query(`SELECT telescope, EXISTS (SELECT 1 FROM records r WHERE r.entity = h.entity AND r.key = ?3) FROM heads h WHERE kind = ?1 AND identifier = ?2`,
+		func(stmt *sqlite.Stmt) error {
+			there, telescope, ended = true, stmt.ColumnText(0), stmt.ColumnInt64(1) != 0
+			return nil
+		}, int64(oda.ExecutionBlock), b.Block, b.Key)
 	switch {
 	case err != nil:
-		return "", false, err
+		return "", false, storageError(err)
 	case !there:
 		return "", false, oda.Missing(oda.Ref{Kind: oda.ExecutionBlock, ID: b.Block})
 	}
@@ -119,24 +126,25 @@ func (s *Store) runningIn(ctx context.Context, b *oda.Begun) (telescope string, 
 
 // Running implements oda.Runner.
 func (s *Store) Running(ctx context.Context, block string) ([]oda.RunningCall, error) {
-	telescopes := make(map[string]string)
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.readers.give(c)
 	if block != "" {
-		telescope, _, err := s.runningIn(ctx, &oda.Begun{Block: block})
-		if err != nil {
+		if _, _, err := c.runningIn(&oda.Begun{Block: block}); err != nil {
 			return nil, err
 		}
-		telescopes[block] = telescope
 	}
 	now := oda.InstantOf(time.Now())
 	calls := s.running.in(block, now)
+	last, telescope := "", ""
 	for i := range calls {
-		telescope, known := telescopes[calls[i].Block]
-		if !known {
-			var err error
-			if telescope, _, err = s.runningIn(ctx, &oda.Begun{Block: calls[i].Block}); err != nil {
+		if calls[i].Block != last {
+			last = calls[i].Block
+			if telescope, _, err = c.runningIn(&oda.Begun{Block: last}); err != nil {
 				return nil, err
 			}
-			telescopes[calls[i].Block] = telescope
 		}
 		calls[i].SeenAt(now, telescope)
 	}
