@@ -371,6 +371,20 @@ class Lists(ClientCase):
             self.send(*record)
             self.assertEqual([each["first_sequence"] for each in changes], [1])
 
+    def test_what_is_running(self):
+        eb = self.archive.post("ebs", {"telescope": "ska_running"})["eb_id"]
+        other = self.archive.post("ebs")["eb_id"]
+        self.assertEqual(self.archive.running(eb), [])
+        for block, key in ((eb, "1"), (eb, "2"), (other, "3")):
+            call = {"request": "scan", "request_args": {"kwargs": {"device": "SKA001"}}}
+            self.archive._sender.send("PUT", "/ebs/%s/running/%s" % (block, key), call)
+        self.assertEqual([call["key"] for call in self.archive.running(eb)], ["1", "2"])
+        of_telescope = self.archive.running(telescope="ska_running")
+        self.assertEqual([call["device"] for call in of_telescope], ["SKA001", "SKA001"])
+        self.assertLessEqual({eb, other}, {call["eb_id"] for call in self.archive.running()})
+        with self.assertRaises(NotFound):
+            self.archive.running("eb-unknown")
+
     def test_a_night(self):
         self.archive.post("ebs", {"telescope": "ska_night", "request_responses": CALLS})
         noon = datetime(2026, 3, 1, 10)  # there, which is UTC+2
