@@ -59,7 +59,9 @@ func ReadBegun(text []byte, nodes []rawjson.Node) Begun {
 }
 
 // Admit returns an error if the caller may not say it of a block of that telescope.
-func (b *Begun) Admit(stored string) error { return b.Telescopes.admitAbout("the block "+b.Block, stored) }
+func (b *Begun) Admit(stored string) error {
+	return b.Telescopes.admitAbout("the block "+b.Block, stored)
+}
 
 // CheckRunning returns an error if there is no room for one more call, given how many are
 // running, and how many of them are the caller's.

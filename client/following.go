@@ -28,11 +28,11 @@ func (c *Client) patient(least time.Duration) *Client {
 
 // following is a stream that is asked for again whenever it ends.
 type following struct {
-	client *Client
-	path   func(last int64) string
-	last   int64                     // the number of the last event that was taken
-	take   func(event) (bool, error) // takes an event, and reports whether to go on
-	unnumbered bool                  // events have no numbers, and stand for themselves
+	client     *Client
+	path       func(last int64) string
+	last       int64                     // the number of the last event that was taken
+	take       func(event) (bool, error) // takes an event, and reports whether to go on
+	unnumbered bool                      // events have no numbers, and stand for themselves
 	outage
 }
 

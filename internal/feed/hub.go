@@ -26,8 +26,8 @@ type Hub struct {
 
 	mu        sync.Mutex
 	followers int
-	tail      *tail // nil while nobody follows changes
-	tailed    int   // those who do
+	tail      *tail  // nil while nobody follows changes
+	tailed    int    // those who do
 	watch     *watch // nil while nobody follows what is running
 	watched   int
 }

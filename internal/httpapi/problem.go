@@ -53,7 +53,7 @@ var problems = map[oda.Code]problemKind{
 }
 
 // retryAfter has the values of Retry-After, in seconds.
-var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5", oda.Unaudited: "5"}
+var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5", oda.Unaudited: "5", oda.TooManyRunning: "60"}
 
 // problemBody is RFC 9457's document.
 type problemBody struct {
