@@ -136,6 +136,9 @@ type RunningCalls struct {
 	Running []RunningCall `json:"running"`
 }
 
+// JSON returns the answer, on one line.
+func (r RunningCalls) JSON() ([]byte, error) { return rawjson.Marshal(r) }
+
 // RunningAt returns the calls at a telescope, or all if it is empty.
 func RunningAt(calls []RunningCall, telescope string) []RunningCall {
 	at := make([]RunningCall, 0, len(calls))

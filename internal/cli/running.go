@@ -73,7 +73,7 @@ func (r *running) Run(ctx context.Context, archive *client.Client, to streams) e
 // show prints all calls at once.
 func (r *running) show(look look, calls []oda.RunningCall, to streams) error {
 	if r.Output == "json" || r.Output == "auto" && !look.people {
-		text, err := rawjson.Marshal(oda.RunningCalls{Running: calls})
+		text, err := oda.RunningCalls{Running: calls}.JSON()
 		if err == nil {
 			_, err = fmt.Fprintf(to.out, "%s\n", text)
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"oda"
-	"oda/internal/rawjson"
 )
 
 // The pause between two looks at what is running, and after one that was sent. Looking
@@ -53,7 +52,7 @@ func (r *running) of(telescope string) (*part, error) {
 		return p, nil
 	}
 	calls := oda.RunningAt(r.calls, telescope)
-	text, err := rawjson.Marshal(oda.RunningCalls{Running: calls})
+	text, err := oda.RunningCalls{Running: calls}.JSON()
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,6 @@ type call struct {
 	merged    string // the address with single slashes, relative to the one that was sent; empty if they are the same
 	started   time.Time
 	requestID string
-	most      int64             // bytes of the body
 	taken     int64             // bytes reserved from the budget
 	pass      admission.Pass    // while the archive works on the request
 	limited   *admission.Caller // nil without limits

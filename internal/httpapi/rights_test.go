@@ -150,9 +150,11 @@ var writes = func() []operation {
 		all = append(all, say)
 	}
 	for name, at := range map[string]struct{ method, path, body string }{
-		"recordPatch": {"PATCH", "/request_response", `{"request":"a"}`},
-		"recordPost":  {"POST", "/request_response", `{"request":"a"}`},
-		"recordBatch": {"POST", "/request_responses", `{"records":[{"key":"k","record":{"request":"a"}}]}`},
+		"beginCall":    {"PUT", "/running/k", `{"request":"a"}`},
+		"withdrawCall": {"DELETE", "/running/k", ""},
+		"recordPatch":  {"PATCH", "/request_response", `{"request":"a"}`},
+		"recordPost":   {"POST", "/request_response", `{"request":"a"}`},
+		"recordBatch":  {"POST", "/request_responses", `{"records":[{"key":"k","record":{"request":"a"}}]}`},
 	} {
 		all = append(all, operation{name: name, needs: auth.Recorder, unbound: true, request: func(s *stage, telescope string) request {
 			id, _ := s.stored("ebs", "eb_id", telescope)

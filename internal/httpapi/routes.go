@@ -26,7 +26,6 @@ type route struct {
 	kind      oda.Kind  // of its entities; 0 if it is not about one kind
 	handle    handler
 	class     admission.Class // of its work, where the table says it; else see classOf
-	body      int64           // bytes of a body at most; 0: as many as the archive takes
 	page      bool            // for people, or the description itself: any query is accepted
 	probe     bool            // called all the time, so success is logged only for debugging
 	counted   uint16          // its place among the operations that are counted
@@ -77,7 +76,7 @@ func (a *API) routes() []route {
 		{operation: "recordBatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.recordBatch},
 		{operation: "readRecords", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.readRecords},
 
-		{operation: "beginCall", role: auth.Recorder, kind: oda.ExecutionBlock, body: runningBody, handle: a.begin},
+		{operation: beginOperation, role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.begin},
 		{operation: "withdrawCall", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.withdraw},
 		{operation: "runningInEB", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.runningIn},
 		{operation: "running", role: auth.Reader, class: admission.Reading, handle: a.running},
@@ -207,9 +206,6 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
 	c.class, c.counted = rt.class, rt.counted
-	if c.most = a.cfg.Bounds.Body; rt.body > 0 {
-		c.most = min(c.most, rt.body)
-	}
 	if rt.kind != 0 {
 		c.id = r.PathValue(rt.kind.IDField())
 	}

@@ -7,8 +7,11 @@ import (
 	"oda/internal/feed"
 )
 
-// runningBody is the largest body that says that a call is running.
-const runningBody = 16 << 10
+// The operation that says that a call is running, and its largest body.
+const (
+	beginOperation = "beginCall"
+	runningBody    = 16 << 10
+)
 
 // begin notes that a call is running.
 func (a *API) begin(c *call) error {

@@ -377,7 +377,8 @@ class Lists(ClientCase):
         self.assertEqual(self.archive.running(eb), [])
         for block, key in ((eb, "1"), (eb, "2"), (other, "3")):
             call = {"request": "scan", "request_args": {"kwargs": {"device": "SKA001"}}}
-            self.archive._sender.send("PUT", "/ebs/%s/running/%s" % (block, key), call)
+            path = "/ebs/%s/running/%s" % (block, key)
+            self.archive._sender.send("PUT", path, json.dumps(call).encode())
         self.assertEqual([call["key"] for call in self.archive.running(eb)], ["1", "2"])
         of_telescope = self.archive.running(telescope="ska_running")
         self.assertEqual([call["device"] for call in of_telescope], ["SKA001", "SKA001"])
