@@ -67,6 +67,7 @@ func TestWhatComesIsPrinted(t *testing.T) {
 	seen.want("3 ", "failed", "three")
 	all.want(`"id":"eb-1","change":"recorded"`)
 	all.want(`"id":"sbd-1","change":"stored"`)
+	running.want(`{"running":[]}`) // the recorder has not said it again
 	for _, f := range []*follower{calls, seen, running, all} {
 		f.interrupt()
 	}
