@@ -11,6 +11,7 @@ import threading
 import time
 import types
 import unittest
+import urllib.request
 from datetime import date, datetime, timedelta, timezone
 from unittest import mock
 
@@ -377,8 +378,11 @@ class Lists(ClientCase):
         self.assertEqual(self.archive.running(eb), [])
         for block, key in ((eb, "1"), (eb, "2"), (other, "3")):
             call = {"request": "scan", "request_args": {"kwargs": {"device": "SKA001"}}}
-            path = "/ebs/%s/running/%s" % (block, key)
-            self.archive._sender.send("PUT", path, json.dumps(call).encode())
+            url = "%s/ebs/%s/running/%s" % (self.archive.url, block, key)
+            put = urllib.request.Request(url, json.dumps(call).encode(), method="PUT")
+            put.add_header("Content-Type", "application/json")
+            with urllib.request.urlopen(put, timeout=PATIENCE) as answer:
+                self.assertEqual(answer.status, 204)
         self.assertEqual([call["key"] for call in self.archive.running(eb)], ["1", "2"])
         of_telescope = self.archive.running(telescope="ska_running")
         self.assertEqual([call["device"] for call in of_telescope], ["SKA001", "SKA001"])
