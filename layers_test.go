@@ -44,7 +44,7 @@ var rooms = map[string][]string{
 	"oda/internal/auth/session":   {"oda", "oda/internal/auth", "oda/internal/files"},
 	"oda/internal/auditlog":       {"oda"},
 	"oda/internal/backup":         {},
-	"oda/internal/cli":            {"oda", "oda/api", "oda/calls", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
+	"oda/internal/cli":            {"oda", "oda/api", "oda/calls", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/content":        {"oda"},
 	"oda/internal/contract":       {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
 	"oda/internal/demo":           {"oda", "oda/client", "oda/internal/rawjson", "oda/search"},
@@ -54,7 +54,7 @@ var rooms = map[string][]string{
 	"oda/internal/engine/migrate": {},
 	"oda/internal/feed":           {"oda", "oda/archive", "oda/internal/content", "oda/internal/measure", "oda/internal/serving"},
 	"oda/internal/files":          {},
-	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/calls", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/serving", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
+	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/calls", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/serving", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
 	"oda/internal/jsondiff":       {"oda/internal/rawjson"},
 	"oda/internal/measure":        {},
 	"oda/internal/metrics":        {"oda", "oda/internal/admission", "oda/internal/engine", "oda/internal/feed", "oda/internal/measure"},
@@ -77,6 +77,7 @@ var rooms = map[string][]string{
 	"oda/internal/test/load":      {"oda", "oda/client", "oda/internal/test/fault"},
 	"oda/internal/test/must":      {},
 	"oda/internal/test/proof":     {},
+	"oda/internal/sheet":          {"oda/internal/rawjson"},
 	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/calls", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
 	"oda/internal/web":            {"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
@@ -93,7 +94,7 @@ var rooms = map[string][]string{
 
 // standardOnly lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var standardOnly = []string{"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/internal/backup", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/kept", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/spelling", "oda/internal/words", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"}
+var standardOnly = []string{"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/internal/backup", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/kept", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/spelling", "oda/internal/words", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 

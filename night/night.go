@@ -29,6 +29,7 @@ type Engine interface {
 	oda.Calendar
 	oda.Reader
 	oda.Finder
+	Status(ctx context.Context, ref oda.Ref) (*oda.Status, error)
 }
 
 // Reporter makes reports. It is safe for concurrent use.

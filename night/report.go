@@ -62,6 +62,12 @@ type Block struct {
 	LastResponse oda.Moment `json:"-"` // when all calls had their responses; reports in JSON do not say it
 }
 
+// BlockColumns are the columns of a table of blocks.
+var BlockColumns = []string{
+	"id", "name", "telescope", "created_by", "status", "class", "status_at", "running", "first_call", "last_call",
+	"calls", "failures", "seconds_in_calls", "busy_seconds",
+}
+
 // SlowCall is a call that took long.
 type SlowCall struct {
 	Block    string      `json:"id"`

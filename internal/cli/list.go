@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"oda/client"
+	"oda/internal/sheet"
 )
 
 // printer prints a list as it arrives: for people a table, for programs a line for each
@@ -120,8 +121,8 @@ func (p *printer[T]) csv(w *bufio.Writer) (writing[T], error) {
 	if flat == nil {
 		flat = p.json
 	}
-	t, err := newCSV(w, p.look, p.columns)
-	return writing[T]{func(one T) error { return t.add(flat(one)) }, w.Flush}, err
+	t, err := sheet.NewShown(w, p.columns, p.safe)
+	return writing[T]{func(one T) error { return t.Add(flat(one)) }, w.Flush}, err
 }
 
 // array writes a JSON array. It is closed only if the list is complete.

@@ -1,14 +1,48 @@
 package httpapi
 
+import (
+	"bytes"
+
+	"oda/internal/content"
+	"oda/internal/sheet"
+	"oda/night"
+)
+
+const markdown = "text/markdown"
+
 // night answers with what was done in a night.
 func (a *API) night(c *call) error {
 	q, err := a.cfg.Nights.Zones().Parse(c.query)
 	if err != nil {
 		return err
 	}
-	night, err := a.cfg.Nights.Report(c.r.Context(), q)
+	report, err := a.cfg.Nights.Report(c.r.Context(), q)
 	if err != nil {
 		return err
 	}
-	return c.json(night)
+	c.accept = true
+	switch content.Preferred(c.r.Header, "application/json", markdown, sheet.Media) {
+	case markdown:
+		text, err := a.cfg.Nights.ShiftLog(c.r.Context(), report)
+		if err != nil {
+			return err
+		}
+		return c.sendError(c.respond(markdown+"; charset=utf-8", "", held).whole(text))
+	case sheet.Media:
+		return c.table(night.BlockColumns, func(t *sheet.Table) error { return sheet.AddAll(t, report.Blocks) })
+	}
+	return c.json(report)
+}
+
+// table answers with a table. What fills it is called once.
+func (c *call) table(columns []string, fill func(t *sheet.Table) error) error {
+	var text bytes.Buffer
+	t, err := sheet.New(&text, columns)
+	if err == nil {
+		err = fill(t)
+	}
+	if err != nil {
+		return err
+	}
+	return c.sendError(c.respond(sheet.Media+"; charset=utf-8; header=present", "", held).whole(text.Bytes()))
 }

@@ -70,6 +70,42 @@ func TestANightIsReported(t *testing.T) {
 		`"busy_seconds":0,"idle_seconds":0,"telescopes":[],"blocks":[],"slowest":[],"failures_by_request":[],"errors":[],"unusual":[],"notes":[],"time_lost":[]}`)
 }
 
+func TestANightIsALogAndATable(t *testing.T) {
+	a := observed(t)
+	store(t, a, "/sbds/sbd-2", `{"name":"=HYPERLINK(\"x\") | *a*\n\u001b[2J_b"}`)
+	store(t, a, "/ebs/eb-3", `{"telescope":"ska_low","sbd_ref":"sbd-2","request_responses":[`+
+		`{"request":"a|b`+"`"+`","request_sent_at":"2026-03-01T22:00:00Z","error":{"detail":"odd.TooBad: no | way\nat all"}}]}`)
+	want(t, http.StatusOK, a.Do("POST", "/ebs/eb-3/status", `{"status":"Failed","reason":"wind | rain\nsnow","at":"2026-03-01T22:00:00Z"}`))
+	const query = "/night?date=2026-03-01&zone=Africa/Johannesburg"
+	log := want(t, http.StatusOK, a.Do("GET", query, "", "Accept", "text/markdown, text/csv;q=0.5"))
+	for _, line := range []string{
+		"# Night of 2026-03-01",
+		"From 2026-03-01 12:00 to 2026-03-02 12:00, Africa/Johannesburg.",
+		"**5 calls, 3 failed, in 3 blocks.** Busy 10 min 1 s, idle 10 h 49 min.",
+		"| ska_mid | 1 | 3 | 2 | 10 min 1 s | 10 h 49 min | 12:00:00 | 23:00:00 |",
+		"| Cen A `eb-1` | ska_mid | 12:00:00 | 23:00:00 | Executing | 3 | 2 |",
+		"| =HYPERLINK(\"x\") \\| \\*a\\* �\\[2J_b `eb-3` | ska_low | 00:00:00 | 00:00:00 | Failed: wind \\| rain snow | 1 | 1 |",
+		"| `eb-2` | – | 11:59:59 | 11:59:59 | – | 1 | 0 |",
+		"| 1 | 1 | (no error given) | `eb-1` #2 |",
+		"| 1 | 1 | odd.TooBad: no \\| way at all | `eb-3` #1 |",
+	} {
+		if !strings.Contains(string(log.Body), line+"\n") {
+			t.Errorf("the log does not say %q:\n%s", line, log.Body)
+		}
+	}
+	table := want(t, http.StatusOK, a.Do("GET", query, "", "Accept", "text/csv"))
+	const rows = "id,name,telescope,created_by,status,class,status_at,running,first_call,last_call,calls,failures,seconds_in_calls,busy_seconds\r\n" +
+		"eb-1,Cen A,ska_mid,ada,Executing,running,2026-03-01T10:00:00.000000Z,true,2026-03-01T10:00:00.000000Z,2026-03-01T21:00:00.000000Z,3,2,601.5,601.5\r\n" +
+		"eb-3,\"'=HYPERLINK(\"\"x\"\") | *a*\n�[2J_b\",ska_low,DefaultUser,Failed,failed,2026-03-01T22:00:00.000000Z,false,2026-03-01T22:00:00.000000Z,2026-03-01T22:00:00.000000Z,1,1,0,0\r\n" +
+		"eb-2,,,bob,,,,false,2026-03-02T09:59:59.999999Z,2026-03-02T09:59:59.999999Z,1,0,0,0\r\n"
+	if diff := cmp.Diff(rows, string(table.Body)); diff != "" {
+		t.Error(diff)
+	}
+	if got := table.Header.Get("Content-Type") + " " + table.Header.Get("Vary"); got != "text/csv; charset=utf-8; header=present Accept, Accept-Encoding" {
+		t.Errorf("the table has %s", got)
+	}
+}
+
 // equalJSON compares documents as JSON values.
 func equalJSON(t *testing.T, got []byte, want string) {
 	t.Helper()

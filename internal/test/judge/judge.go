@@ -47,6 +47,7 @@ type Transport struct {
 var Description = sync.OnceValues(func() (*openapi3.T, error) {
 	// The validator must be told how to read HTML, for the pages.
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/markdown", openapi3filter.PlainBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("application/zstd", openapi3filter.FileBodyDecoder)
 	text, err := withAlso(api.JSON())
 	if err != nil {
