@@ -6,6 +6,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"runtime"
@@ -70,7 +71,7 @@ func (f *Finder) Page(ctx context.Context, asked Query) (*Page, error) {
 	}
 	defer done()
 	page := &Page{Calls: []oda.CallEntry{}}
-	w := walk{question: q, late: time.Now().Add(f.time), atOnce: q.Limit + 1}
+	w := walk{question: q, late: time.Now().Add(cmp.Or(asked.Within, f.time)), atOnce: q.Limit + 1}
 	for e, err := range w.found(ctx) {
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"oda"
 	"oda/internal/words"
@@ -25,6 +26,8 @@ type Query struct {
 	OldestFirst bool
 	Limit       int
 	Behind      *oda.CallPlace // where the page begins
+
+	Within time.Duration // what is found or counted by then is the answer; 0: the usual time
 }
 
 // Bounds of pages.

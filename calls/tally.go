@@ -3,6 +3,7 @@ package calls
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -51,10 +52,15 @@ const (
 
 // Tally counts the calls of a question. It counts for a limited time.
 func (f *Finder) Tally(ctx context.Context, asked Query, by By) (*Tally, error) {
-	counts, complete, err := f.count(ctx, asked, counting{by: by})
+	sums, complete, err := f.count(ctx, asked, counting{by: by})
 	if err != nil {
 		return nil, err
 	}
+	return tallyOf(sums[0], by, complete), nil
+}
+
+// tallyOf puts counts in order.
+func tallyOf(counts counts, by By, complete bool) *Tally {
 	t := &Tally{Tally: []Count{}, Complete: complete}
 	for key, c := range counts {
 		one := Count{Calls: c.calls, Failures: c.failures, Took: c.took}
@@ -78,28 +84,49 @@ func (f *Finder) Tally(ctx context.Context, asked Query, by By) (*Tally, error) 
 	if len(t.Tally) > maxCounts {
 		t.Tally, t.Complete = t.Tally[:maxCounts], false
 	}
-	return t, nil
+	return t
 }
 
-// Bar counts the calls of a part of a range of time.
+// Overview is what there is to say about the calls of a question at one look.
+type Overview struct {
+	Tallies  []*Tally // in the order of what was asked for
+	Bars     []Bar
+	Complete bool
+}
+
+// Bar counts the calls of a part of time.
 type Bar struct {
 	From            oda.Instant
 	Calls, Failures int64
 }
 
-// Histogram counts the calls of a question, whose range has two ends, in parts of that
-// range that are equally long.
-func (f *Finder) Histogram(ctx context.Context, asked Query, bars int) (list []Bar, complete bool, err error) {
-	width := max((*asked.To-*asked.From+oda.Instant(bars)-1)/oda.Instant(bars), 1)
-	counts, complete, err := f.count(ctx, asked, counting{from: *asked.From, width: width})
+// Bars asks for a number of bars of equal width, the first of which begins at From.
+type Bars struct {
+	From, Width oda.Instant
+	Number      int
+}
+
+// Overview tallies the calls of a question by several things, and counts them in parts of
+// time. It goes through them once.
+func (f *Finder) Overview(ctx context.Context, asked Query, bars Bars, by ...By) (*Overview, error) {
+	ways := []counting{{from: bars.From, width: bars.Width}}
+	for _, by := range by {
+		ways = append(ways, counting{by: by})
+	}
+	sums, complete, err := f.count(ctx, asked, ways...)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	for from := *asked.From; from < *asked.To; from += width {
-		c := counts[from.String()]
-		list = append(list, Bar{from, c.calls, c.failures})
+	o := &Overview{Complete: complete}
+	for i := range bars.Number {
+		from := bars.From + oda.Instant(i)*bars.Width
+		c := sums[0][from.String()]
+		o.Bars = append(o.Bars, Bar{from, c.calls, c.failures})
 	}
-	return list, complete, nil
+	for i, by := range by {
+		o.Tallies = append(o.Tallies, tallyOf(sums[i+1], by, complete))
+	}
+	return o, nil
 }
 
 // counting says what calls are counted by: the parts of a range of time if they have a
@@ -172,27 +199,28 @@ func countOf(e *oda.CallEntry) count {
 	return c
 }
 
-func (f *Finder) count(ctx context.Context, asked Query, by counting) (counts, bool, error) {
-	asked.Behind, asked.Limit, asked.OldestFirst = nil, 0, true
+// count counts the calls of a question in several ways, each by its keys.
+func (f *Finder) count(ctx context.Context, asked Query, ways ...counting) ([]counts, bool, error) {
+	asked.Behind, asked.Limit, asked.OldestFirst = nil, 0, false
 	q, ctx, done, err := f.begin(ctx, asked)
 	if err != nil {
 		return nil, false, err
 	}
 	defer done()
-	late := time.Now().Add(tallyTime)
+	late := time.Now().Add(cmp.Or(asked.Within, tallyTime))
 	if !q.byTime() {
-		sums, complete, err := q.countDays(ctx, by, late)
-		return sums, complete, cause(ctx, err)
+		sum, err := q.countDays(ctx, ways, late)
+		return sum.counts, sum.complete, cause(ctx, err)
 	}
-	sums, complete := make(counts), true
+	sum := newSum(ways)
 	w := walk{question: q, late: late, atOnce: lookAtOnce}
 	for e, err := range w.found(ctx) {
 		if err != nil {
 			return nil, false, err
 		}
-		complete = sums.add(by.key(&e), countOf(&e)) && complete
+		sum.count(ways, &e)
 	}
-	return sums, complete && !w.cut, nil
+	return sum.counts, sum.complete && !w.cut, nil
 }
 
 // sumKey is what the sums of a unit are kept under.
@@ -202,74 +230,102 @@ type sumKey struct {
 	block string
 }
 
+// sum is calls that were counted in several ways.
+type sum struct {
+	counts   []counts // for each way
+	complete bool
+}
+
+func newSum(ways []counting) sum {
+	s := sum{make([]counts, len(ways)), true}
+	for i := range ways {
+		s.counts[i] = make(counts)
+	}
+	return s
+}
+
+// count counts a call in each way.
+func (s *sum) count(ways []counting, e *oda.CallEntry) {
+	for i, way := range ways {
+		s.complete = s.counts[i].add(way.key(e), countOf(e)) && s.complete
+	}
+}
+
 // unitSum is the sums of a unit, for a state of its block. Once made, it never changes.
 type unitSum struct {
 	version  int64
 	modified oda.Instant
-	counts   counts
-	complete bool
+	sum
 }
 
 func (s *unitSum) size() int {
 	n := 200
-	for key := range s.counts {
-		n += 100 + len(key)
+	for _, counts := range s.counts {
+		for key := range counts {
+			n += 100 + len(key)
+		}
 	}
 	return n
 }
 
 // countDays counts all calls of a range. Blocks that have not changed since they were
 // last counted in the same way are not read.
-func (q *question) countDays(ctx context.Context, by counting, late time.Time) (counts, bool, error) {
-	sums, complete := make(counts), true
-	asked := q.keyOf(by)
+func (q *question) countDays(ctx context.Context, ways []counting, late time.Time) (sum, error) {
+	total, asked := newSum(ways), q.keyOf(ways)
 	for day, err := range q.days(ctx) {
 		if err != nil {
-			return nil, false, err
+			return sum{}, err
 		}
 		units, err := q.unitsOn(ctx, day)
 		if err != nil {
-			return nil, false, err
+			return sum{}, err
 		}
 		parts := make([]*unitSum, len(units))
 		err = oda.Share(ctx, countersAtOnce, len(units), func(ctx context.Context, _, n int) (err error) {
 			if time.Now().Before(late) {
-				parts[n], err = q.sumOf(ctx, units[n], by, asked)
+				parts[n], err = q.sumOf(ctx, units[n], ways, asked)
 			}
 			return err
 		})
 		if err != nil {
-			return nil, false, err
+			return sum{}, err
 		}
 		for _, part := range parts {
 			if part == nil {
-				return sums, false, nil
+				total.complete = false
+				return total, nil
 			}
-			complete = complete && part.complete
-			for key, c := range part.counts {
-				complete = sums.add(key, c) && complete
+			total.complete = total.complete && part.complete
+			for i := range ways {
+				for key, c := range part.counts[i] {
+					total.complete = total.counts[i].add(key, c) && total.complete
+				}
 			}
 		}
 	}
-	return sums, complete, nil
+	return total, nil
 }
 
 // countersAtOnce is how many units are read in parallel.
 const countersAtOnce = 4
 
 // keyOf returns the question and what is counted by as a text.
-func (q *question) keyOf(by counting) string {
-	return q.cursor(oda.CallPlace{At: by.from, Sequence: int64(by.width), Block: by.by.String()})
+func (q *question) keyOf(ways []counting) string {
+	key := q.cursor(oda.CallPlace{})
+	for _, way := range ways {
+		key += fmt.Sprint(" ", way.by, int64(way.from), int64(way.width))
+	}
+	return key
 }
 
 // sumOf returns the sums of a unit.
-func (q *question) sumOf(ctx context.Context, u unit, by counting, asked string) (*unitSum, error) {
+func (q *question) sumOf(ctx context.Context, u unit, ways []counting, asked string) (*unitSum, error) {
 	key := sumKey{asked, u.day, u.block.ID}
 	m := u.block.Metadata
 	if known, there := q.sums.Get(key); there && known.version == m.Version && known.modified == m.LastModifiedOn {
 		return known, nil
 	}
-	sum := &unitSum{version: m.Version, modified: m.LastModifiedOn, counts: make(counts), complete: true}
+	sum := &unitSum{version: m.Version, modified: m.LastModifiedOn, sum: newSum(ways)}
 	n := 0
 	for e, err := range q.callsOn(ctx, u, oda.AllSequences) {
 		if err != nil {
@@ -284,7 +340,7 @@ func (q *question) sumOf(ctx context.Context, u unit, by counting, asked string)
 		if telescope := u.block.Summary.Telescope; telescope != "" {
 			e.Telescope = &telescope
 		}
-		sum.complete = sum.counts.add(by.key(&e), countOf(&e)) && sum.complete
+		sum.count(ways, &e)
 	}
 	q.sums.Add(key, sum, sum.size())
 	return sum, nil

@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/calls"
 	"oda/search"
 )
 
@@ -34,6 +35,7 @@ type homeView struct {
 	Usage   *oda.Usage
 	End     int64 // the last position of the log of changes
 	Newest  []row
+	Failed  string // how many calls of the last day failed, empty if none did
 	Changes []changeRow
 }
 
@@ -58,6 +60,7 @@ type card struct {
 const (
 	newestBlocks = 8
 	healthTime   = 500 * time.Millisecond
+	failedTime   = 50 * time.Millisecond
 )
 
 // Home serves the home page, GET {base}/ and GET {base}/api/v1/.
@@ -109,8 +112,29 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 		return err
 	}
 	view.Cards = cards(counts)
+	if view.Failed, err = s.failedOfDay(ctx); err != nil {
+		return err
+	}
 	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
+}
+
+// failedOfDay says how many calls of the last day failed, nothing if none did.
+func (s *Site) failedOfDay(ctx context.Context) (string, error) {
+	from := oda.InstantOf(time.Now().Add(-24 * time.Hour))
+	tally, err := s.cfg.Calls.Tally(ctx, calls.Query{Outcome: oda.CallFailed, From: &from, Within: failedTime}, calls.ByTelescope)
+	if err != nil || len(tally.Tally) == 0 {
+		return "", err
+	}
+	var number int64
+	for _, c := range tally.Tally {
+		number += c.Calls
+	}
+	text := plural(number, "call")
+	if !tally.Complete {
+		text = "at least " + text
+	}
+	return text, nil
 }
 
 // meaning describes a kind in a few words.

@@ -165,6 +165,9 @@ func (s *Site) nowIn(params url.Values) time.Time {
 	return time.Now().In(in)
 }
 
+// zone is the time zone of the archive, in which people write times of a night.
+func (s *Site) zone() *time.Location { return s.nowIn(nil).Location() }
+
 // lead leads to the nights around this one, and to those that people look for most. Params
 // are those of the page.
 func (v *nightView) lead(params url.Values, now time.Time, zones *night.Zones) {
@@ -232,6 +235,13 @@ func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offs
 		}
 	}
 	return nil
+}
+
+// FailedHref is the address of the calls that failed in the night.
+func (v *nightView) FailedHref() string {
+	return callsHref(withoutEmpty(url.Values{
+		"outcome": {string(oda.CallFailed)}, "from": {inAddress(oda.Instant(v.From))}, "to": {inAddress(oda.Instant(v.To))}, "telescope": {v.Telescope},
+	}))
 }
 
 // Legend says what is red in the drawing.

@@ -25,6 +25,7 @@ type handler = func(w http.ResponseWriter, r *http.Request) error
 func (s *Site) Pages() map[string]handler {
 	pages := map[string]handler{
 		"/{$}":     s.Home,
+		"/calls":   s.calls,
 		"/changes": s.changes,
 		"/compare": s.compare,
 		"/night":   s.night,
@@ -112,7 +113,7 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "opening", "prose", "signin", "signedout"} {
+	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "callpage", "instant", "changes", "failed", "opening", "prose", "signin", "signedout"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.

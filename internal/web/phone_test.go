@@ -107,7 +107,7 @@ func TestTablesFitWithoutBreakingWords(t *testing.T) {
 		{"request":"ska.functions.assign_resources","request_sent_at":"2026-03-01T20:10:00Z"`+failure+`]}`)
 	ctx := env.Browser(t)
 	for _, at := range []string{
-		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
+		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "calls?outcome=failed", "calls?eb=eb-absurd", "calls?at=2026-03-01T20:05Z", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
 		"sbds/sbd-1jmtcf1spv6f", "sbds/sbd-absurd", "sbds/" + strings.Repeat("endless", 8)[:50], "ebs/eb-d2nq1cpkh0b", "ebs/eb-absurd", "ebs/eb-absurd?call=1",
 		"ebs/eb-absurd?function=unknown", // lists no calls
 		"api/v1/", "api/v1/guide", "api/v1/problems", "api/v1/problems/metadata-mismatch",

@@ -29,11 +29,11 @@ func TestPictures(t *testing.T) {
 	empty := env.Start(t)
 	none := site{empty, strings.TrimSuffix(empty.URL(), "/api/v1")}
 	pages := map[string]string{
-		"home": "", "changes": "changes", "blocks": "ebs", "night": "night?date=" + time.Now().UTC().Format(time.DateOnly), "unknown": "ebs/eb-unknown",
+		"home": "", "calls": "calls", "changes": "changes", "blocks": "ebs", "night": "night?date=" + time.Now().UTC().Format(time.DateOnly), "unknown": "ebs/eb-unknown",
 	}
 	definition, block := "sbds/"+week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "ebs/"+week.failing(t)
 	for name, at := range map[string]string{
-		"found": "search?q=cen", "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "emptynight": "night?date=2001-01-01",
+		"found": "search?q=cen", "foundcalls": "search?q=ConnectionError", "running": "calls?at=" + week.busy(t), "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "emptynight": "night?date=2001-01-01",
 		"block": block, "version": block + "?at=2999-01-01", "definitions": "sbds", "definition": definition, "compared": "compare?to=" + definition, "runs": "compare?to=" + block, "older": "changes?before=500&kind=sbds",
 	} {
 		week.picture(t, dir, "week-"+name, at)
@@ -44,7 +44,7 @@ func TestPictures(t *testing.T) {
 	}
 	none.absurd(t)
 	for _, at := range []string{
-		"", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd", "sbds/sbd-deep", "compare?from=sbds/sbd-deep&to=sbds/sbd-absurd", "compare?from=ebs/eb-absurd&to=ebs/eb-long",
+		"", "calls", "calls?outcome=failed", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd", "sbds/sbd-deep", "compare?from=sbds/sbd-deep&to=sbds/sbd-absurd", "compare?from=ebs/eb-absurd&to=ebs/eb-long",
 	} {
 		none.picture(t, dir, "absurd-"+strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(at), at)
 	}

@@ -44,6 +44,9 @@ var funcs = template.FuncMap{
 	"liveRows": func(on framed, kind oda.Kind, rows []row, part string) table {
 		return table{on.itself(), kind, rows, part}
 	},
+	"callsOf":   func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, false} },
+	"liveCalls": func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, true} },
+	"tallyOf":   func(rows []tallied, failed bool) callTally { return callTally{Rows: rows, Failed: failed} },
 	"changesOf": func(on framed, rows []changeRow) changeTable { return changeTable{on.itself(), rows} },
 }
 
@@ -63,6 +66,13 @@ type table struct {
 type changeTable struct {
 	Frame frame
 	Rows  []changeRow
+}
+
+// foundTable is the data for a table of calls.
+type foundTable struct {
+	Frame frame
+	Rows  []foundCall
+	Live  bool
 }
 
 // framed is the view of any page.
@@ -200,5 +210,5 @@ func endings(name string) iter.Seq[string] {
 // parts.
 func parts(name string) template.HTML {
 	escaped := template.HTMLEscapeString(name)
-	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
+	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>", "/", "/<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
 }

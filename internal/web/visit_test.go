@@ -95,6 +95,7 @@ func (s site) tour(t *testing.T) []string {
 	blocks := s.ids(t, "/ebs/search?fields=id&limit=2")
 	return []string{
 		"", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
+		"calls", "calls?from=2001-01-01&to=2999-01-01", "calls?outcome=ok", "calls?outcome=failed&device=nothinglikethis", "calls?at=" + s.busy(t), "calls?at=2001-01-01",
 		"changes", "changes?before=300&kind=sbds", "changes?change=recorded&id=nothinglikethis", "changes?before=x",
 		"ebs?telescope=ska_low&q=nothinglikethis",
 		"ebs?created_after=2001-01-31T18:00&user=a:b&limit=3",
@@ -115,6 +116,17 @@ func (s site) tour(t *testing.T) []string {
 		"ebs/eb-unknown",
 		"nothing/here",
 	}
+}
+
+// busy gives a time at which a call was in progress.
+func (s site) busy(t *testing.T) string {
+	t.Helper()
+	long := s.get(t, "calls?from=2001-01-01&to=2999-01-01&longer_than=60").Text()
+	found := regexp.MustCompile(`<time datetime="([^"]+)`).FindStringSubmatch(long)
+	if found == nil {
+		t.Fatal("no call took long")
+	}
+	return found[1]
 }
 
 // failing gives a block with few calls, some of which failed.

@@ -55,15 +55,18 @@ var callQuestions = []scenario{
 		d.mustPut(eb("b"), `{`+listing(sentOn("2026-03-01T12:00:00Z"), sentOn("2026-03-01T12:59:59.999999Z"), sentOn("2026-03-01T15:00:00Z"),
 			sentOn("2026-03-01T16:00:00Z"), `{"request":"r","request_sent_at":"2026-03-01T13:00:00Z","status":"ERROR"}`)+`}`)
 		from, to := oda.InstantOf(at("2026-03-01T12:00:00Z")), oda.InstantOf(at("2026-03-01T16:00:00Z"))
-		bars, complete, err := asking.New(d.engine).Histogram(d.ctx, asking.Query{From: &from, To: &to}, 4)
 		hour := oda.Instant(time.Hour / time.Microsecond)
-		if err != nil || !complete {
-			t.Fatal(err, complete)
+		o, err := asking.New(d.engine).Overview(d.ctx, asking.Query{From: &from, To: &to}, asking.Bars{From: from, Width: hour, Number: 4}, asking.ByRequest, asking.ByBlock)
+		if err != nil || !o.Complete {
+			t.Fatal(err, o)
 		}
 		want := []asking.Bar{
 			{From: from, Calls: 2}, {From: from + hour, Calls: 1, Failures: 1}, {From: from + 2*hour}, {From: from + 3*hour, Calls: 1},
 		}
-		same(t, "the bars", bars, want)
+		same(t, "the bars", o.Bars, want)
+		if r, b := o.Tallies[0].Tally, o.Tallies[1].Tally; len(r) != 1 || r[0].Calls != 4 || r[0].Failures != 1 || len(b) != 1 || *b[0].Key != "b" {
+			t.Errorf("beside the bars are the tallies %+v and %+v", r, b)
+		}
 	}},
 }
 
