@@ -24,12 +24,13 @@ type handler = func(w http.ResponseWriter, r *http.Request) error
 // Each answers GET.
 func (s *Site) Pages() map[string]handler {
 	pages := map[string]handler{
-		"/{$}":     s.Home,
-		"/calls":   s.calls,
-		"/changes": s.changes,
-		"/compare": s.compare,
-		"/night":   s.night,
-		"/search":  s.search,
+		"/{$}":       s.Home,
+		"/calls":     s.calls,
+		"/changes":   s.changes,
+		"/compare":   s.compare,
+		"/night":     s.night,
+		"/night/log": s.nightLog,
+		"/search":    s.search,
 
 		"/ebs/{id}/timeline":        s.timeline,
 		"/ebs/{id}/timeline/{part}": s.timelinePart,
