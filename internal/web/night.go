@@ -55,7 +55,8 @@ type nightRow struct {
 // wrongRow is an observation that failed.
 type wrongRow struct {
 	nightRow
-	Reason string // what somebody said of it
+	Reason string      // what somebody said of it
+	Last   *failedCall // the last of its calls that failed
 }
 
 // useRow is how the time of a telescope was used.
@@ -190,7 +191,7 @@ func (s *Site) fillWrong(ctx context.Context, view *nightView) error {
 		if err != nil {
 			return err
 		}
-		row.Reason = said.Reason
+		row.Reason, row.Last = said.Reason, s.lastFailed(ctx, view, b.ID)
 		view.Wrong = append(view.Wrong, row)
 	}
 	return nil

@@ -26,16 +26,17 @@ type failureRow struct {
 	Name, Detail, Href string
 	Failed             int64
 	Calls              int64 // how many there were, 0 if that is not known
-	First              *firstFailure
+	First              *failedCall
 }
 
-// firstFailure is the first of the calls that failed in some way.
-type firstFailure struct{ Name, Title, Href string }
+// failedCall leads to a call that failed. The title is that of its block, or of the call
+// where the block is known.
+type failedCall struct{ Name, Title, Href string }
 
 // Bounds of counting by device, which is done for the page alone.
 const (
 	byDeviceTime = 300 * time.Millisecond
-	firstTime    = 50 * time.Millisecond // for the first call of a device
+	oneTime      = 50 * time.Millisecond // for one call
 	filterText   = 200                   // bytes of a text that makes a filter
 )
 
@@ -95,8 +96,8 @@ func (v *nightView) errorParams(e night.Error) url.Values {
 }
 
 // firstIn leads to a call in the timeline of its block.
-func (v *nightView) firstIn(call night.CallPlace) *firstFailure {
-	first := &firstFailure{Name: "#" + thousands(call.Sequence), Title: call.Block, Href: v.callHref(call)}
+func (v *nightView) firstIn(call night.CallPlace) *failedCall {
+	first := &failedCall{Name: "#" + thousands(call.Sequence), Title: call.Block, Href: v.callHref(call)}
 	if b := v.known[call.Block]; b != nil {
 		first.Title = newNightRow(*b).Label()
 	}
@@ -121,19 +122,42 @@ func (s *Site) byDevice(ctx context.Context, v *nightView) failureTable {
 	if len(devices) > nightFailing {
 		t.More = thousands(int64(len(devices)))
 	}
-	q.OldestFirst, q.Limit, q.Within = true, 1, firstTime
+	q.OldestFirst = true
 	for _, device := range devices[:min(len(devices), nightFailing)] {
 		row := failureRow{Name: *device.Key, Failed: device.Failures}
 		row.Href = callsHref(with(v.failedParams(), "device", *device.Key))
 		q.Device = *device.Key
-		if page, err := s.cfg.Calls.Page(ctx, q); err == nil && len(page.Calls) > 0 {
-			first := page.Calls[0]
+		if first := s.oneCall(ctx, q); first != nil {
 			row.First = v.firstIn(night.CallPlace{Block: first.Block, Sequence: first.Sequence})
 			row.Detail = reasonOf(first.Error)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// lastFailed is the last call of a block that failed in the night, nil if none is found.
+func (s *Site) lastFailed(ctx context.Context, v *nightView, block string) *failedCall {
+	q, err := calls.Parse(with(v.failedParams(), "eb", block))
+	if err != nil {
+		return nil
+	}
+	last := s.oneCall(ctx, q)
+	if last == nil {
+		return nil
+	}
+	return &failedCall{"#" + thousands(last.Sequence), oda.Function(last.Request), v.callHref(night.CallPlace{Block: block, Sequence: last.Sequence})}
+}
+
+// oneCall is the call that comes first in the order of a question. It is only a hint, so it
+// takes little time.
+func (s *Site) oneCall(ctx context.Context, q calls.Query) *oda.CallEntry {
+	q.Limit, q.Within = 1, oneTime
+	page, err := s.cfg.Calls.Page(ctx, q)
+	if err != nil || len(page.Calls) == 0 {
+		return nil
+	}
+	return &page.Calls[0]
 }
 
 // reasonOf is an error in few words.

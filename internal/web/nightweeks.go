@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"oda"
 	"oda/calls"
 	"oda/night"
 )
@@ -93,10 +94,13 @@ func (s *Site) countNights(ctx context.Context, v *nightView, nights []weekNight
 	away := func(i int) int { return max(i-at, at-i) }
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(away(a), away(b)), cmp.Compare(a, b)) })
 	late := time.Now().Add(stripTime)
+	s.knowEmpty(ctx, nights)
 	for _, i := range order {
 		n := &nights[i]
 		if n.Here {
 			n.Calls, n.Failures, n.Known = v.Calls, v.Failures, true
+		}
+		if n.Known {
 			continue
 		}
 		from, to := n.query.From, n.query.To
@@ -113,6 +117,31 @@ func (s *Site) countNights(ctx context.Context, v *nightView, nights []weekNight
 			n.Failures += c.Failures
 		}
 		n.Known = tally.Complete
+	}
+}
+
+// knowEmpty tells the nights in which there are no calls: there are none on their days, which
+// an index knows.
+func (s *Site) knowEmpty(ctx context.Context, nights []weekNight) {
+	if len(nights) == 0 {
+		return
+	}
+	day, last := oda.DayOf(nights[0].query.From), oda.DayOf(nights[len(nights)-1].query.To-1)
+	busy := make(map[oda.Day]bool)
+	for day <= last {
+		_, after, err := s.cfg.Nights.DaysAround(ctx, day, day)
+		if err != nil {
+			return
+		}
+		if after == nil {
+			break
+		}
+		busy[*after] = true
+		day = *after + 1
+	}
+	for i := range nights {
+		n := &nights[i]
+		n.Known = !busy[oda.DayOf(n.query.From)] && !busy[oda.DayOf(n.query.To-1)]
 	}
 }
 

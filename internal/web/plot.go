@@ -251,24 +251,19 @@ func shade(failures, calls int64) int {
 // drawBlock draws a block: what came of it has a colour and a shape, the share of its calls
 // that failed makes it darker, and a thin mark below it says that some did.
 func (v *nightView) drawBlock(to *strings.Builder, at bar, b night.Block) {
-	row := newNightRow(b)
-	title := clipped(row.Label(), briefText)
-	if row.Label() != b.ID {
-		title += " " + b.ID
+	title := strings.TrimSpace(clipped(orEmpty(b.Name), briefText)+" "+b.ID) + ": "
+	if b.Targets != "" {
+		title += clipped(b.Targets, briefText) + ", "
 	}
-	title += ": "
-	class := ""
+	class := fmt.Sprint("shade", shade(b.Failures, b.Calls))
 	if status := b.Status; status.Text != "" {
-		class = ` class="status ` + status.Class.String() + `"`
+		class = "status " + status.Class.String() + " " + class
 		title += status.Text + ", "
 	}
 	title += plural(b.Calls, "call") + ", " + thousands(b.Failures) + " failed, from " + v.minute(b.FirstCall) + " to " + v.minute(b.LastResponse)
-	fmt.Fprintf(to, `<a href="%s"%s><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" rx="2"/>`,
+	fmt.Fprintf(to, `<a href="%s" class="%s"><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" rx="2"/>`,
 		template.HTMLEscapeString(v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID})), class, template.HTMLEscapeString(title),
 		at.x, at.y, at.width, barHeight)
-	if dark := shade(b.Failures, b.Calls); dark > 0 {
-		fmt.Fprintf(to, `<rect class="shade" fill="url(#shade%d)" x="%d" y="%d" width="%d" height="%d"/>`, dark, at.x, at.y, at.width, barHeight)
-	}
 	switch b.Status.Class {
 	case oda.ClassFailed:
 		fmt.Fprintf(to, `<path d="M%d %dl%d %dm0 %dl%d %d"/>`, at.x, at.y, at.width, barHeight, -barHeight, -at.width, barHeight)
