@@ -54,7 +54,7 @@ var rooms = map[string][]string{
 	"oda/internal/engine/migrate": {},
 	"oda/internal/feed":           {"oda", "oda/archive", "oda/internal/content", "oda/internal/measure", "oda/internal/serving"},
 	"oda/internal/files":          {},
-	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/calls", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/serving", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
+	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/calls", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/serving", "oda/internal/sheet", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
 	"oda/internal/jsondiff":       {"oda/internal/rawjson"},
 	"oda/internal/measure":        {},
 	"oda/internal/metrics":        {"oda", "oda/internal/admission", "oda/internal/engine", "oda/internal/feed", "oda/internal/measure"},

@@ -36,6 +36,14 @@ const (
 	DefaultLimit = 100
 )
 
+// The columns of calls and of a tally as tables.
+var (
+	Columns = []string{
+		"eb_id", "sequence", "request", "sent_at", "received_at", "seconds", "outcome", "error_type", "error_detail", "device", "telescope", "by",
+	}
+	TallyColumns = []string{"key", "calls", "failures", "seconds"}
+)
+
 // filter is a parameter that says which calls are found, or in which order.
 type filter struct {
 	name  string

@@ -82,10 +82,24 @@ func blockSumOf(ctx context.Context, from Engine, q Query, block *oda.Found, kno
 	return b, nil
 }
 
-// finish ends the sum of a night.
+// finish ends the sum of a night, which takes no more memory than it needs.
 func (b *blockSum) finish() {
 	b.sum.bound()
 	b.block.Busy = b.inCalls.sum()
+	b.inCalls.stretches = tight(b.inCalls.stretches)
+	for _, r := range b.sum.requests {
+		for i := range r.timed {
+			r.timed[i].calls = tight(r.timed[i].calls)
+		}
+	}
+}
+
+// tight returns the elements without room for more.
+func tight[E any](all []E) []E {
+	if len(all) == cap(all) {
+		return all
+	}
+	return append(make([]E, 0, len(all)), all...)
 }
 
 // wholeSumOf adds up all calls of a block.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 
 	"oda/client"
 	"oda/internal/sheet"
@@ -81,6 +82,8 @@ func (p *printer[T]) writing(w *bufio.Writer, format string) (writing[T], error)
 		return p.table(w), nil
 	case format == "csv":
 		return p.csv(w)
+	case format == "markdown":
+		return p.markdown(w), nil
 	case format == "yaml" && p.single:
 		return writing[T]{func(one T) error {
 			w.WriteString("---\n")
@@ -114,6 +117,22 @@ func (p *printer[T]) table(w *bufio.Writer) writing[T] {
 		}
 		return errors.Join(t.flush(w), w.Flush())
 	}, func() error { return t.flush(w) }}
+}
+
+// markdown writes the table of people as one of Markdown.
+func (p *printer[T]) markdown(w *bufio.Writer) writing[T] {
+	escape := strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "<", "\\<", "[", "\\[", "#", "\\#")
+	line := func(cells []string) { w.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(p.header)
+	line(slices.Repeat([]string{"---"}, len(p.header)))
+	return writing[T]{func(one T) error {
+		var cells []string
+		for _, c := range p.row(one) {
+			cells = append(cells, escape.Replace(visible(c.text)))
+		}
+		line(cells)
+		return nil
+	}, w.Flush}
 }
 
 func (p *printer[T]) csv(w *bufio.Writer) (writing[T], error) {

@@ -264,7 +264,7 @@ func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, t
 // foundColumns are what CSV has of an entity that was found.
 var foundColumns = []string{
 	"kind", "id", "version", "created_by", "created_on", "last_modified_by", "last_modified_on", "telescope", "name", "targets", "references",
-	"status", "class", "at",
+	"status", "class", "status_at",
 }
 
 // documents prints documents one after the other.

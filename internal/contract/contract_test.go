@@ -345,7 +345,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		got = append(got, op.Method+" "+op.Path+" "+op.ID)
 	}
 	want := []string{
-		"GET / home", "PUT / storeSeveral", "GET /backup backup", "GET /changes changes",
+		"GET / home", "PUT / storeSeveral", "GET /backup backup", "GET /calls findCalls", "GET /calls/tally tallyCalls", "GET /changes changes",
 		"GET /ebs listEBs", "POST /ebs createEB", "POST /ebs/create createEmptyEB",
 		"GET /ebs/search searchEBs", "GET /ebs/{eb_id} getEB", "PUT /ebs/{eb_id} storeEB", "GET /ebs/{eb_id}/diff diffEB", "GET /ebs/{eb_id}/provenance provenanceOfEB",
 		"PATCH /ebs/{eb_id}/request_response recordPatch", "POST /ebs/{eb_id}/request_response recordPost",

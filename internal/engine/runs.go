@@ -43,7 +43,7 @@ func (r Runs) Behind(sequence int64) Runs {
 }
 
 // Among returns the part of the runs that is in a range of sequence numbers.
-func (r Runs) Among(s oda.Sequences) Runs { return r.Within(Runs{Run{First: s.First, Last: s.Last}}) }
+func (r Runs) Among(s oda.Sequences) Runs { return r.Within(Runs{Run(s)}) }
 
 // Has reports whether the runs have a record.
 func (r Runs) Has(sequence int64) bool {

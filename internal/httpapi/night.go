@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-
 	"oda/internal/content"
 	"oda/internal/sheet"
 	"oda/night"
@@ -32,17 +30,4 @@ func (a *API) night(c *call) error {
 		return c.table(night.BlockColumns, func(t *sheet.Table) error { return sheet.AddAll(t, report.Blocks) })
 	}
 	return c.json(report)
-}
-
-// table answers with a table. What fills it is called once.
-func (c *call) table(columns []string, fill func(t *sheet.Table) error) error {
-	var text bytes.Buffer
-	t, err := sheet.New(&text, columns)
-	if err == nil {
-		err = fill(t)
-	}
-	if err != nil {
-		return err
-	}
-	return c.sendError(c.respond(sheet.Media+"; charset=utf-8; header=present", "", held).whole(text.Bytes()))
 }

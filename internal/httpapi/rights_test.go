@@ -77,7 +77,7 @@ func document(idField, id, telescope string) string {
 func operations(t testing.TB) []operation {
 	t.Helper()
 	description := must.Get(contract.Load(api.JSON(), "Record"))(t)
-	queries := map[string]string{"night": "?date=2026-01-01"}
+	queries := map[string]string{"night": "?date=2026-01-01", "findCalls": "?eb=a", "tallyCalls": "?eb=a&by=day"}
 	for _, k := range kinds {
 		queries["list"+strings.ToUpper(k.idField[:3])+"s"] = "?" + everything
 		queries["diff"+strings.ToUpper(k.idField[:3])] = "?from=1&to=1"

@@ -78,6 +78,8 @@ func (a *API) routes() []route {
 
 		{operation: "whoami", role: auth.Reader, class: admission.Reading, handle: a.whoami},
 		{operation: "night", role: auth.Reader, handle: a.night},
+		{operation: "findCalls", role: auth.Reader, handle: a.findCalls},
+		{operation: "tallyCalls", role: auth.Reader, handle: a.tallyCalls},
 		{operation: "progressOfPRJ", role: auth.Reader, kind: oda.Project, handle: a.progress},
 		{operation: "changes", role: auth.Reader, class: admission.Reading, handle: a.changes},
 		{operation: "backup", role: auth.Admin, handle: a.backup},

@@ -40,6 +40,8 @@ var probes = []string{
 	"INSERT INTO creation_keys (kind, key, identifier, digest, seal) VALUES (0, '', '', '', '')",
 	"SELECT FROM creation_keys WHERE kind = 0 FOR NO KEY UPDATE",
 	"INSERT INTO call_days (kind, identifier, day, part, first) VALUES (0, '', 0, 0, 0)",
+	"INSERT INTO failed_calls (kind, identifier, at, sequence, request, function, recorded_by) VALUES (0, '', 0, 0, '', '', '')",
+	"INSERT INTO long_calls (kind, identifier, at, sequence, received) VALUES (0, '', 0, 0, 0)",
 	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text, digest, seal)
 		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1, '', '')`,
 	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (0, '', 0, 0, '', 0, $1, '', '')",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 
 	"zombiezen.com/go/sqlite"
 
@@ -13,9 +12,9 @@ import (
 )
 
 const (
-	failedColumns = "at, c.identifier, sequence, sent, received, request, has_error, error, detail, device, recorded_by"
-	insertFailed  = `INSERT INTO failed_calls (at, identifier, sequence, sent, received, request, has_error, error, detail, device, recorded_by, function)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	failedColumns = "at, c.identifier, sequence, sent, received, request, error, detail, device, recorded_by"
+	insertFailed  = `INSERT INTO failed_calls (at, identifier, sequence, sent, received, request, error, detail, device, recorded_by, function)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	longColumns = "at, c.identifier, sequence, received"
 	insertLong  = "INSERT INTO long_calls (at, identifier, sequence, received) VALUES (?, ?, ?, ?)"
 )
@@ -23,12 +22,11 @@ const (
 // noteCall adds a notable call to the indexes that have it.
 func (t *txn) noteCall(e oda.CallEntry) error {
 	if e.Outcome == oda.CallFailed {
-		problem, hasError := e.Error, int64(1)
-		if problem == nil {
-			problem, hasError = &oda.CallError{}, 0
+		problem, detail := engine.ErrorColumns(&e)
+		err := t.exec(insertFailed, int64(e.At), e.Block, e.Sequence, e.SentAt, e.ReceivedAt, e.Request, problem, detail, e.Device, e.By, oda.Function(e.Request))
+		if err == nil {
+			err = t.noteHours(&e)
 		}
-		err := t.exec(insertFailed, int64(e.At), e.Block, e.Sequence, e.SentAt, e.ReceivedAt, e.Request, hasError, problem.Type, problem.Detail, e.Device, e.By,
-			oda.Function(e.Request))
 		if err != nil {
 			return err
 		}
@@ -57,10 +55,7 @@ func failedCall(stmt *sqlite.Stmt, from int) oda.CallEntry {
 	}
 	e := oda.CallEntry{
 		At: oda.Instant(stmt.ColumnInt64(from)), Block: stmt.ColumnText(from + 1), Sequence: stmt.ColumnInt64(from + 2),
-		Request: stmt.ColumnText(from + 5), Outcome: oda.CallFailed, Device: text(9), By: stmt.ColumnText(from + 10),
-	}
-	if stmt.ColumnInt64(from+6) != 0 {
-		e.Error = &oda.CallError{Type: text(7), Detail: text(8)}
+		Request: stmt.ColumnText(from + 5), Outcome: oda.CallFailed, Error: engine.ErrorOf(text(6), text(7)), Device: text(8), By: stmt.ColumnText(from + 9),
 	}
 	e.SetTimes(moment(3), moment(4))
 	return e
@@ -77,24 +72,9 @@ const callsAtOnce = 500
 
 // FailedCalls implements oda.NotableCalls.
 func (s *Store) FailedCalls(ctx context.Context, asked oda.CallRange) iter.Seq2[oda.CallEntry, error] {
-	where, args := "", []any(nil)
-	for _, filter := range []struct{ column, value string }{
-		{"identifier", asked.Block}, {"device", asked.Device}, {"error", asked.Error}, {"function", asked.Function},
-	} {
-		if filter.value == "" {
-			continue
-		}
-		plus := "+" // only the first leads to an index
-		if where == "" {
-			plus = ""
-		}
-		args = append(args, filter.value)
-		where += fmt.Sprintf(" AND %s%s = ?%d", plus, filter.column, rangeArgs+len(args))
-	}
-	query := "SELECT " + failedColumns + " FROM failed_calls c WHERE " + inRange(asked.Backwards, where)
 	return func(yield func(oda.CallEntry, error) bool) {
 		current := make(map[string]engine.Runs)
-		for calls, err := range rowsInRange(ctx, s, asked, query, args, func(stmt *sqlite.Stmt) oda.CallEntry { return failedCall(stmt, 0) }, (*oda.CallEntry).Place) {
+		for calls, err := range s.failedIn(ctx, asked) {
 			if err == nil {
 				err = s.currentOf(ctx, calls, current)
 			}
@@ -104,6 +84,43 @@ func (s *Store) FailedCalls(ctx context.Context, asked oda.CallRange) iter.Seq2[
 			}
 			for i := range calls {
 				if current[calls[i].Block].Has(calls[i].Sequence) && !yield(calls[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// failedIn yields the calls of a range that failed, in parts. Where something is asked
+// for, it reads only the hours that have it.
+func (s *Store) failedIn(ctx context.Context, asked oda.CallRange) iter.Seq2[[]oda.CallEntry, error] {
+	where, args := "", []any(nil)
+	var leads failedHour
+	for what, value := range foundBy(asked.Block, asked.Device, asked.Error, asked.Function) {
+		if leads.value == "" {
+			leads = failedHour{what: what, value: value}
+		}
+		args = append(args, value)
+		// With a plus, SQLite keeps to the order of the rows.
+		where += fmt.Sprintf(" AND +%s = ?%d", failedBy[what], rangeArgs+len(args))
+	}
+	query := "SELECT " + failedColumns + " FROM failed_calls c WHERE " + inRange(asked.Backwards, where)
+	rows := func(asked oda.CallRange) iter.Seq2[[]oda.CallEntry, error] {
+		return rowsInRange(ctx, s, asked, query, args, func(stmt *sqlite.Stmt) oda.CallEntry { return failedCall(stmt, 0) }, (*oda.CallEntry).Place)
+	}
+	if leads.value == "" {
+		return rows(asked)
+	}
+	return func(yield func([]oda.CallEntry, error) bool) {
+		for hour, err := range s.hoursOf(ctx, asked, leads) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			one := asked
+			one.From, one.To = max(asked.From, hour*microsecondsOfHour), min(asked.To, (hour+1)*microsecondsOfHour)
+			for calls, err := range rows(one) {
+				if !yield(calls, err) || err != nil {
 					return
 				}
 			}
@@ -131,49 +148,47 @@ func (s *Store) LongCalls(ctx context.Context, asked oda.CallRange, received oda
 }
 
 // rangeArgs is how many parameters inRange has.
-const rangeArgs = 6
+const rangeArgs = 7
 
-// inRange returns the condition and the order of a query for a range of calls.
+// inRange returns the condition and the order of a query for calls between two places.
 func inRange(backwards bool, where string) string {
-	is, order := ">", "ASC"
+	order := "ASC"
 	if backwards {
-		is, order = "<", "DESC"
+		order = "DESC"
 	}
-	return fmt.Sprintf("at >= ?1 AND at < ?2 AND (at, identifier, sequence) %s (?3, ?4, ?5)%s ORDER BY at %[3]s, identifier %[3]s, sequence %[3]s LIMIT ?6",
-		is, where, order)
+	return fmt.Sprintf("(at, identifier, sequence) > (?1, ?2, ?3) AND (at, identifier, sequence) < (?4, ?5, ?6)%s ORDER BY at %[2]s, identifier %[2]s, sequence %[2]s LIMIT ?7",
+		where, order)
 }
 
 // rowsInRange yields the rows of a query in parts.
 func rowsInRange[T any](ctx context.Context, s *Store, asked oda.CallRange, query string, args []any, row func(*sqlite.Stmt) T, place func(*T) oda.CallPlace) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
-		behind := oda.CallPlace{At: math.MinInt64}
-		if asked.Backwards {
-			behind.At = math.MaxInt64
+		// No block has an empty identifier, so these are before all calls of their instants.
+		first, end := oda.CallPlace{At: asked.From}, oda.CallPlace{At: asked.To}
+		goOn := func(behind oda.CallPlace) {
+			if asked.Backwards && behind.Compare(end) < 0 {
+				end = behind
+			} else if !asked.Backwards && behind.Compare(first) > 0 {
+				first = behind
+			}
 		}
 		if asked.Behind != nil {
-			behind = *asked.Behind
+			goOn(*asked.Behind)
 		}
 		for {
-			// The index is entered at the time of the place.
-			from, to := asked.From, asked.To
-			if asked.Backwards {
-				to = min(to, max(behind.At, behind.At+1))
-			} else {
-				from = max(from, behind.At)
-			}
 			var part []T
 			c, err := s.readers.take(ctx)
 			if err == nil {
 				err = c.query(query, func(stmt *sqlite.Stmt) error {
 					part = append(part, row(stmt))
 					return nil
-				}, append([]any{int64(from), int64(to), int64(behind.At), behind.Block, behind.Sequence, int64(callsAtOnce)}, args...)...)
+				}, append([]any{int64(first.At), first.Block, first.Sequence, int64(end.At), end.Block, end.Sequence, int64(callsAtOnce)}, args...)...)
 				s.readers.give(c)
 			}
 			if !yield(part, err) || err != nil || len(part) < callsAtOnce {
 				return
 			}
-			behind = place(&part[len(part)-1])
+			goOn(place(&part[len(part)-1]))
 		}
 	}
 }

@@ -225,10 +225,11 @@ func (t *txn) commit() error {
 	return nil
 }
 
-// rollback undoes the transaction. It also drops the kept heads, which may have
-// been changed by it.
+// rollback undoes the transaction. It also drops the kept heads and hours, which
+// may be those of the transaction.
 func (t *txn) rollback() {
 	clear(t.store.heads)
+	clear(t.store.failedHours)
 	if t.conn.AutocommitEnabled() {
 		return // SQLite has rolled back already
 	}

@@ -368,6 +368,9 @@ func (v verifier) indexes() error {
 	if err != nil {
 		return err
 	}
+	if err := v.hours(); err != nil {
+		return err
+	}
 	err = v.query(`SELECT kind, identifier, create_key, create_digest, create_seal FROM heads WHERE coalesce(create_key, create_digest, create_seal) IS NOT NULL`,
 		func(stmt *sqlite.Stmt) error {
 			ref := oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(0)), ID: stmt.ColumnText(1)}
@@ -383,6 +386,22 @@ func (v verifier) indexes() error {
 			v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1)), "the index of words and references does not have it")
 			return nil
 		})
+}
+
+// hours checks that failed_hours leads to all calls that failed.
+func (v verifier) hours() error {
+	for what, column := range failedBy[1:] {
+		err := v.query(fmt.Sprintf(`SELECT identifier, sequence FROM failed_calls c WHERE %[1]s <> '' AND NOT EXISTS (SELECT 1 FROM failed_hours
+			WHERE what = ?1 AND value = c.%[1]s AND hour = (c.at - ((c.at %% ?2) + ?2) %% ?2) / ?2)`, column), func(stmt *sqlite.Stmt) error {
+			v.report.Add(audit.Index, fmt.Sprintf("%s %s, record %d", oda.ExecutionBlock, stmt.ColumnText(0), stmt.ColumnInt64(1)),
+				"the hours of calls that failed do not lead to it by its %s", column)
+			return nil
+		}, int64(what+1), int64(microsecondsOfHour))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // terms compares the index of terms with the catalogue, except for entities that a

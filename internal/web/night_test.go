@@ -123,6 +123,29 @@ func TestTheNightIsTheLastOne(t *testing.T) {
 	}
 }
 
+// A night lasts from noon to noon in the zone of its telescope, or of the archive, as the
+// settings say.
+func TestANightIsInTheZoneOfTheSettings(t *testing.T) {
+	s := emptySite(t, func(c *app.Config) { c.Zones = []string{"Pacific/Kiritimati", "ska_low=Etc/GMT+12"} })
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
+	for at, want := range map[string]string{
+		"night?date=2026-03-01":                   "noon to noon in Pacific/Kiritimati<",
+		"night?date=2026-03-01&telescope=ska_low": "noon to noon in Etc/GMT&#43;12, ",
+		"night?date=2026-03-01&zone=UTC":          `placeholder="Pacific/Kiritimati"`,
+	} {
+		s.says(t, at, want)
+	}
+	last := func(query string) string {
+		return regexp.MustCompile(`date=(\d{4}-\d\d-\d\d)`).FindString(s.get(t, "night?"+query).Header.Get("Location"))
+	}
+	if east, west := last("telescope=ska_mid"), last("telescope=ska_low"); east <= west || west == "" {
+		t.Errorf("last night was %q in the east, and 26 hours behind %q", east, west)
+	}
+	if at := s.get(t, "search?q=2026-03-01T03:00").Header.Get("Location"); !strings.Contains(at, "date=2026-03-01") {
+		t.Errorf("a time leads to %s", at)
+	}
+}
+
 // The links of a night keep its zone and its telescope, and in a zone the night begins on
 // the date that is there.
 func TestANightKeepsItsZone(t *testing.T) {

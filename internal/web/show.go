@@ -18,7 +18,7 @@ var funcs = template.FuncMap{
 	"utc":       func(i oda.Instant) string { return i.Time().Format("2006-01-02 15:04:05") },
 	"clock":     func(i *oda.Instant) string { return i.Time().Format("15:04:05.000") },
 	"fraction":  func(i *oda.Instant) string { return i.Time().Format(".000000") },
-	"minus":     func(a, b int) int64 { return int64(a - b) },
+	"many":      func(n int, of string) string { return plural(int64(n), of) },
 	"number":    func(i int) int { return i + 1 }, // of what is at an index
 	"before":    func(sequence int64) int64 { return sequence - 1 },
 	"moment":    func(m oda.Moment) string { return m.Time().Format("2006-01-02 15:04") },

@@ -180,6 +180,7 @@ func TestTheStatusesAreReadPageByPage(t *testing.T) {
 // takes neither the focus nor anything else away. Nothing is said of the connection while
 // there is one.
 func TestAnOpenPageHearsWhatIsSaid(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := emptySite(t)
 	s.store(t, "/sbds/sbd-1", `{"name":"Centaurus"}`, `{"name":"Centaurus A"}`)
 	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})

@@ -175,6 +175,39 @@ CREATE TABLE call_days (
 );
 CREATE INDEX call_days_day ON call_days (kind, day, identifier);
 
+-- The calls that failed, in whatever version of their block: what an answer says of them.
+-- Most records add no row here, nor to the next table.
+CREATE TABLE failed_calls (
+    kind        smallint NOT NULL,
+    identifier  text     COLLATE "C" NOT NULL,
+    at          bigint   NOT NULL, -- the time of the call
+    sequence    bigint   NOT NULL,
+    sent        bigint,
+    received    bigint,
+    request     text     COLLATE "C" NOT NULL,
+    function    text     COLLATE "C" NOT NULL, -- the last part of request
+    error       text     COLLATE "C",          -- type of the error; empty: not known; null: there is no error
+    detail      text     COLLATE "C",          -- of the error
+    device      text     COLLATE "C",
+    recorded_by text     COLLATE "C" NOT NULL,
+    PRIMARY KEY (kind, identifier, at, sequence)
+);
+CREATE INDEX failed_calls_at       ON failed_calls (at, identifier, sequence);
+CREATE INDEX failed_calls_function ON failed_calls (function, at, identifier, sequence);
+CREATE INDEX failed_calls_error    ON failed_calls (error, at, identifier, sequence) WHERE error IS NOT NULL;
+CREATE INDEX failed_calls_device   ON failed_calls (device, at, identifier, sequence) WHERE device IS NOT NULL;
+
+-- The calls that lasted a second or more, in whatever version of their block.
+CREATE TABLE long_calls (
+    kind       smallint NOT NULL,
+    identifier text     COLLATE "C" NOT NULL,
+    at         bigint   NOT NULL, -- when the call was sent
+    sequence   bigint   NOT NULL,
+    received   bigint   NOT NULL,
+    PRIMARY KEY (kind, identifier, at, sequence)
+);
+CREATE INDEX long_calls_at ON long_calls (at, identifier, sequence);
+
 -- What searches know of the current version of each entity. An update that changes
 -- nothing of it, as most do, does not touch it. The instant is here because most searches
 -- sort by it: to look up a thousand heads took longer than everything else.
@@ -324,3 +357,9 @@ SELECT (ARRAY['SBDefinition', 'SBInstance', 'ExecutionBlock', 'Project'])[kind] 
        timestamptz 'epoch' + at * interval '1 microsecond' AS at, previous, current, said_by,
        timestamptz 'epoch' + said_on * interval '1 microsecond' AS said_on, key
 FROM statuses;
+
+CREATE VIEW calls_that_failed AS
+SELECT f.identifier AS eb_id, f.sequence, timestamptz 'epoch' + f.at * interval '1 microsecond' AS at,
+       timestamptz 'epoch' + f.sent * interval '1 microsecond' AS sent_at, timestamptz 'epoch' + f.received * interval '1 microsecond' AS received_at,
+       f.request, f.function, nullif(f.error, '') AS error, f.detail, f.device, h.telescope, f.recorded_by
+FROM failed_calls f JOIN heads h USING (kind, identifier);

@@ -135,17 +135,20 @@ CREATE TABLE failed_calls (
     received    INTEGER,
     request     TEXT    NOT NULL,
     function    TEXT    NOT NULL, -- the last part of request
-    has_error   INTEGER NOT NULL, -- 1: the record has an error
-    error       TEXT,             -- its type
-    detail      TEXT,
+    error       TEXT,             -- type of the error; empty: not known; null: there is no error
+    detail      TEXT,             -- of the error
     device      TEXT,
     recorded_by TEXT    NOT NULL,
     PRIMARY KEY (at, identifier, sequence)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX failed_calls_block ON failed_calls (identifier, at, sequence);
-CREATE INDEX failed_calls_function     ON failed_calls (function, at, identifier, sequence);
-CREATE INDEX failed_calls_error        ON failed_calls (error, at, identifier, sequence) WHERE error IS NOT NULL;
-CREATE INDEX failed_calls_device       ON failed_calls (device, at, identifier, sequence) WHERE device IS NOT NULL;
+
+-- In which hours there are calls that failed, by block, device, type of error and function.
+CREATE TABLE failed_hours (
+    what  INTEGER NOT NULL, -- 1 block, 2 device, 3 error, 4 function
+    value TEXT    NOT NULL,
+    hour  INTEGER NOT NULL, -- since 1970
+    PRIMARY KEY (what, value, hour)
+) STRICT, WITHOUT ROWID;
 
 -- The calls that lasted a second or more, in whatever version of their block.
 CREATE TABLE long_calls (

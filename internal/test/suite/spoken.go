@@ -361,6 +361,20 @@ func (s spoken) Night(ctx context.Context, which client.Night) (*night.Report, e
 	return s.as("").Night(ctx, which)
 }
 
+func (s spoken) Calls(ctx context.Context, q asking.Query) (found []oda.CallEntry, err error) {
+	for e, err := range s.as("").Calls(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+func (s spoken) Tally(ctx context.Context, q asking.Query, by asking.By) (*asking.Tally, error) {
+	return s.as("").TallyCalls(ctx, q, by)
+}
+
 func (s spoken) Search(ctx context.Context, q search.Search, between func()) ([]oda.Found, error) {
 	all := []oda.Found{}
 	for page, err := range s.as("").SearchPages(ctx, q) {
