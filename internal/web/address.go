@@ -45,7 +45,7 @@ func (s *Site) pageNamed(ctx context.Context, text string) (string, error) {
 	if at, err := oda.ParseAsOf(text); err == nil && len(text) == len(time.DateOnly) {
 		return "night" + question(url.Values{"date": {at.Time().Format(time.DateOnly)}}), nil
 	}
-	if at, ok := readWhen(text, s.nowIn(nil)); ok {
+	if at, ok := readWhen(text, time.Now().In(s.zone())); ok {
 		return callsHref(url.Values{"at": {inAddress(at)}}), nil
 	}
 	if !strings.ContainsAny(text, "/?@") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +33,9 @@ type callListView struct {
 	Live        bool
 	Loosen      []chip
 	Ever        string // the address of all failed calls
+	OnlyFailed  string // the address of those that failed
 	JSON        string
+	CSV         string // the address of a table of all of them, empty if they are too many for it
 }
 
 // foundCall is a call in a table.
@@ -59,7 +62,7 @@ type tallied struct {
 // Bounds of the page of calls.
 const (
 	callsOnList  = 50
-	overviewTime = 1500 * time.Millisecond
+	overviewTime = 800 * time.Millisecond
 	tallyRows    = 8
 	tallyMore    = 100
 )
@@ -144,6 +147,9 @@ func (s *Site) fillUsual(ctx context.Context, view *callListView) (url.Values, e
 	return of(last.From, last.To), nil
 }
 
+// zone is the time zone of the archive.
+func (s *Site) zone() *time.Location { return s.nowIn(nil).Location() }
+
 // fillCalls puts the calls that a question finds into the view, with what there is to say of
 // all of them.
 func (s *Site) fillCalls(ctx context.Context, view *callListView, q calls.Query, params url.Values) error {
@@ -180,21 +186,29 @@ func (s *Site) fillOverview(ctx context.Context, view *callListView, q calls.Que
 	if err != nil {
 		return err
 	}
-	bars := barsOf(from, to, s.zone())
+	zone := s.zone()
+	bars := barsOf(from, to, zone)
 	by := []calls.By{calls.ByBlock, calls.ByError, calls.ByRequest, calls.ByDevice, calls.ByTelescope}
 	o, err := s.cfg.Calls.Overview(ctx, q, bars, by...)
 	if err != nil {
 		return err
+	}
+	if !view.Failed {
+		view.OnlyFailed = callsHref(with(filters, "outcome", string(oda.CallFailed)))
 	}
 	view.Complete, view.Blocks = o.Complete, plural(int64(len(o.Tallies[0].Tally)), "ExecutionBlock")
 	for _, block := range o.Tallies[0].Tally {
 		view.Calls += block.Calls
 		view.Failures += block.Failures
 	}
-	view.Spread = drawSpread(o.Bars, bars.Width, q, filters, s.zone())
+	if view.Complete && view.Calls <= tableCalls {
+		view.CSV = "calls.csv" + question(without(filters, "limit", ""))
+	}
+	view.Spread = drawSpread(o.Bars, bars.Width, q, filters, zone)
 	for i, of := range []struct{ name, param string }{{"Errors", "error"}, {"Functions", "request"}, {"Devices", "device"}, {"Telescopes", "telescope"}} {
 		t := newCallTally(o.Tallies[i+1], of.name, of.param, filters)
-		if t.Failed = view.Failed; of.param != "telescope" && !filters.Has(of.param) || len(t.Rows) > 1 {
+		t.Failed = t.Failed || view.Failed
+		if len(t.Rows) > 0 && (of.param != "telescope" && !filters.Has(of.param) || len(t.Rows) > 1) {
 			view.Tallies = append(view.Tallies, t)
 		}
 	}
@@ -230,14 +244,18 @@ func (s *Site) ends(ctx context.Context, q calls.Query, known []oda.CallEntry) (
 // newCallTally writes a tally down, with links to its calls.
 func newCallTally(of *calls.Tally, name, param string, filters url.Values) callTally {
 	t := callTally{Name: name, Others: len(of.Tally) > tallyRows+tallyMore}
-	most := int64(1)
-	for _, c := range of.Tally {
-		most = max(most, c.Calls)
+	counts := of.Tally
+	if param == "error" { // calls that did not fail have none
+		counts = slices.DeleteFunc(slices.Clone(counts), func(c calls.Count) bool { return c.Failures == 0 })
+		t.Failed = true
 	}
-	shown := of.Tally[:min(len(of.Tally), tallyRows+tallyMore)]
+	shown, most := counts[:min(len(counts), tallyRows+tallyMore)], int64(1)
 	keys := make([]string, len(shown))
 	for i, c := range shown {
-		if c.Key != nil {
+		if t.Failed {
+			shown[i].Calls = c.Failures
+		}
+		if most = max(most, shown[i].Calls); c.Key != nil {
 			keys[i] = *c.Key
 		}
 	}

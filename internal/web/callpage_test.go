@@ -73,7 +73,7 @@ func TestThePageOfCallsShowsWhatIsAskedFor(t *testing.T) {
 		"calls?error=ConnectionError&outcome=failed": {"eb-new?call=1 eb-old?call=1", []string{
 			`<a href="calls?device=SKA001&amp;error=ConnectionError&amp;outcome=failed">SKA001</a>`, `<a href="calls?error=ConnectionError&amp;outcome=failed&amp;request=ska.read_wind">read_<wbr>wind</a>`,
 		}},
-		"calls?eb=eb-new":                           {"eb-new?call=3 eb-new?call=2 eb-new?call=1", []string{"<dt>Calls</dt><dd>3</dd>", "Hatched in red: failed"}},
+		"calls?eb=eb-new":                           {"eb-new?call=3 eb-new?call=2 eb-new?call=1", []string{"<dt>Calls</dt><dd>3</dd>", `<dd class="bad"><a href="calls?eb=eb-new&amp;outcome=failed">1</a>`, "Hatched in red: failed"}},
 		"calls?eb=eb-new&longer_than=10":            {"eb-new?call=2", []string{"longer than</span> 10 s", "5 min 00 s"}},
 		"calls?outcome=failed&q=gone":               {"eb-new?call=1 eb-old?call=1", nil},
 		"calls?outcome=failed&telescope=SKA-Mid":    {"", nil}, // redirects
@@ -107,6 +107,30 @@ func TestThePageOfCallsShowsWhatIsAskedFor(t *testing.T) {
 		if got := found(s.get(t, html.UnescapeString(bars[i][1])).Text()); got != want {
 			t.Errorf("bar %d leads to %q, want %q", i, got, want)
 		}
+	}
+}
+
+// A spreadsheet gets all calls of the page at once, and none of their texts as a formula.
+func TestCallsAreATable(t *testing.T) {
+	s := emptySite(t)
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var calls []string
+	for i := range 1200 { // more than a page of the interface has
+		calls = append(calls, callAt(noon.Add(time.Duration(i)*time.Second), time.Second, fmt.Sprint("f", i), "=1+1", "ValueError: a, b"))
+	}
+	s.store(t, "/ebs/eb-1", `{"telescope":"ska_mid","request_responses":[`+strings.Join(calls, ",")+`]}`)
+	link := regexp.MustCompile(`href="(calls\.csv[^"]+)"`).FindStringSubmatch(s.get(t, "calls?outcome=failed&limit=5").Text())
+	if link == nil {
+		t.Fatal("the page does not lead to a table")
+	}
+	table := s.get(t, html.UnescapeString(link[1]))
+	lines := strings.Split(strings.TrimSpace(table.Text()), "\r\n")
+	want := `eb-1,1200,f1199,2026-03-01T12:19:59.000000Z,2026-03-01T12:20:00.000000Z,1,failed,ValueError,"ValueError: a, b",'=1+1,ska_mid,`
+	if len(lines) != 1201 || !strings.HasPrefix(lines[1], want) || !strings.HasPrefix(table.Header.Get("Content-Type"), "text/csv") {
+		t.Errorf("of %d lines, the second is\n%s, want\n%s", len(lines), lines[1], want)
+	}
+	if r := s.get(t, "calls.csv?outcome=maybe"); r.Status != http.StatusBadRequest || !strings.Contains(r.Text(), "outcome must be one of") {
+		t.Errorf("a wrong filter is answered %d", r.Status)
 	}
 }
 

@@ -35,7 +35,7 @@ type homeView struct {
 	Usage   *oda.Usage
 	End     int64 // the last position of the log of changes
 	Newest  []row
-	Failed  string // how many calls of the last day failed, empty if none did
+	Failed  string // how many calls of the last day did, empty if nobody knows
 	Changes []changeRow
 }
 
@@ -112,29 +112,30 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 		return err
 	}
 	view.Cards = cards(counts)
-	if view.Failed, err = s.failedOfDay(ctx); err != nil {
-		return err
-	}
+	view.Failed = s.failedOfDay(ctx)
 	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
 }
 
-// failedOfDay says how many calls of the last day failed, nothing if none did.
-func (s *Site) failedOfDay(ctx context.Context) (string, error) {
+// failedOfDay says how many calls of the last day failed, nothing if nobody knows.
+func (s *Site) failedOfDay(ctx context.Context) string {
 	from := oda.InstantOf(time.Now().Add(-24 * time.Hour))
 	tally, err := s.cfg.Calls.Tally(ctx, calls.Query{Outcome: oda.CallFailed, From: &from, Within: failedTime}, calls.ByTelescope)
-	if err != nil || len(tally.Tally) == 0 {
-		return "", err
+	if err != nil {
+		s.log.Error("the failed calls of the last day are not counted", "error", err)
+		return ""
 	}
 	var number int64
 	for _, c := range tally.Tally {
 		number += c.Calls
 	}
-	text := plural(number, "call")
-	if !tally.Complete {
-		text = "at least " + text
+	switch {
+	case !tally.Complete:
+		return "at least " + plural(number, "call")
+	case number == 0:
+		return "No call"
 	}
-	return text, nil
+	return plural(number, "call")
 }
 
 // meaning describes a kind in a few words.

@@ -76,11 +76,12 @@ func (s *Site) instant(w http.ResponseWriter, r *http.Request, params url.Values
 	view.Form.Chips = slices.DeleteFunc(view.Form.Chips, func(c chip) bool { return c.rest.Get("at") == "" })
 	view.At = *q.At
 	view.Title, view.Crumbs[1].Name = "Running at "+inWords(view.At)+" UTC", inWords(view.At)
-	if local := view.At.Time().In(s.zone()); s.zone().String() != "UTC" {
+	local := view.At.Time().In(s.zone())
+	if local.Location().String() != "UTC" {
 		view.Local = local.Format("2006-01-02 15:04:05 MST")
 	}
 	view.Now = view.At > oda.InstantOf(time.Now())
-	view.Night = "night" + question(url.Values{"date": {night.Last(view.At.Time().In(s.zone()).Add(12 * time.Hour))}})
+	view.Night = "night" + question(url.Values{"date": {night.Of(local)}})
 	view.step(params)
 	if err := s.fillInstant(r.Context(), view, q); err != nil {
 		return err

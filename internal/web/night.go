@@ -297,9 +297,6 @@ func (s *Site) nowIn(params url.Values) time.Time {
 	return time.Now().In(in)
 }
 
-// zone is the time zone of the archive, in which people write times of a night.
-func (s *Site) zone() *time.Location { return s.nowIn(nil).Location() }
-
 // lead leads to the nights around this one, and to those that people look for most. Params
 // are those of the page.
 func (v *nightView) lead(params url.Values, zones *night.Zones) {

@@ -92,7 +92,7 @@ func TestBlocksAreCalledByTheirTargets(t *testing.T) {
 // The axis and the tables are in the zone of the night, with UTC beside it. The night of a
 // telescope is that of its own zone.
 func TestTheTimesOfANightAreThoseOfItsZone(t *testing.T) {
-	s := emptySite(t, func(cfg *app.Config) { cfg.Nights = []string{"Africa/Johannesburg", "ska_low=Australia/Perth"} })
+	s := emptySite(t, func(cfg *app.Config) { cfg.Zones = []string{"Africa/Johannesburg", "ska_low=Australia/Perth"} })
 	s.store(t, "/ebs/eb-1", `{"telescope":"ska_low","request_responses":[{"request":"f","request_sent_at":"2026-03-01T05:00:00Z"}]}`)
 	for at, want := range map[string][]string{
 		"night?date=2026-03-01&telescope=ska_low": {

@@ -26,6 +26,7 @@ func (s *Site) Pages() map[string]handler {
 	pages := map[string]handler{
 		"/{$}":       s.Home,
 		"/calls":     s.calls,
+		"/calls.csv": s.callTable,
 		"/changes":   s.changes,
 		"/compare":   s.compare,
 		"/night":     s.night,

@@ -69,17 +69,40 @@ func drawSpread(bars []calls.Bar, width oda.Instant, q calls.Query, filters url.
 	for _, b := range bars {
 		s.Most = max(s.Most, b.Calls)
 	}
-	days := width*oda.Instant(len(bars)) > oda.Instant(36*time.Hour/time.Microsecond)
+	s.mark(bars, width, zone)
 	for i, b := range bars {
-		if i%max(1, (len(bars)+spreadTicks-1)/spreadTicks) == 0 {
-			at := b.From.Time()
-			s.Ticks = append(s.Ticks, spreadTick{percent(i, len(bars)), tickText(at.In(zone), days, i == 0), tickText(at, days, i == 0)})
-		}
 		if b.Calls > 0 {
 			s.Bars = append(s.Bars, s.draw(b, i, len(bars), b.From+width, q, filters, zone))
 		}
 	}
 	return s
+}
+
+// mark writes times below some of the bars: where a day begins, if there are several.
+func (s *spread) mark(bars []calls.Bar, width oda.Instant, zone *time.Location) {
+	const day = oda.Instant(24 * time.Hour / time.Microsecond)
+	var marked []int
+	days := width*oda.Instant(len(bars)) > day*3/2
+	for i := range bars {
+		if !days || width >= day || i > 0 && bars[i].From.Time().In(zone).Day() != bars[i-1].From.Time().In(zone).Day() {
+			marked = append(marked, i)
+		}
+	}
+	layout, layoutUTC := "15:04", "15:04"
+	if days {
+		layout, layoutUTC = "2 Jan", "2 Jan 15:04"
+	} else if width < oda.Instant(time.Minute/time.Microsecond) {
+		layout, layoutUTC = "15:04:05", "15:04:05"
+	}
+	every := (len(marked) + spreadTicks - 1) / spreadTicks
+	for n := 0; n < len(marked); n += every {
+		at := bars[marked[n]].From.Time()
+		tick := spreadTick{percent(marked[n], len(bars)), at.In(zone).Format(layout), at.Format(layoutUTC)}
+		if days && n == 0 {
+			tick.Text += at.In(zone).Format(" 2006")
+		}
+		s.Ticks = append(s.Ticks, tick)
+	}
 }
 
 func (s *spread) draw(b calls.Bar, i, n int, end oda.Instant, q calls.Query, filters url.Values, zone *time.Location) spreadBar {
@@ -111,19 +134,6 @@ func (s *spread) draw(b calls.Bar, i, n int, end oda.Instant, q calls.Query, fil
 			plural(b.Calls, "call"), thousands(b.Failures)),
 		OKY: spreadHeight - failed - ok, OKHigh: ok, FailY: spreadHeight - failed, High: failed,
 	}
-}
-
-// tickText writes a time below the drawing: days where there are several.
-func tickText(at time.Time, days, first bool) string {
-	switch {
-	case days && first:
-		return at.Format("2 Jan 2006")
-	case days:
-		return at.Format("2 Jan")
-	case at.Second() != 0:
-		return at.Format("15:04:05")
-	}
-	return at.Format("15:04")
 }
 
 // inUnits writes how long a bar stands for.

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -133,13 +134,28 @@ func (s site) busy(t *testing.T) string {
 func (s site) failing(t *testing.T) string {
 	t.Helper()
 	for day := range 8 {
-		night := s.Do("GET", "/night?date="+time.Now().AddDate(0, 0, -day).UTC().Format(time.DateOnly), "").Text()
-		if found := regexp.MustCompile(`"id":"(eb-[a-z0-9]+)"[^{]*"calls":\d\d,"failures":[1-9]`).FindStringSubmatch(night); found != nil {
-			return found[1]
+		for _, b := range s.blocksOf(t, time.Now().AddDate(0, 0, -day)) {
+			if b.Calls >= 10 && b.Calls < 100 && b.Failures > 0 {
+				return b.ID
+			}
 		}
 	}
 	t.Fatal("no block has failed calls")
 	return ""
+}
+
+// nightBlock is a block in the report on a night.
+type nightBlock struct {
+	ID              string
+	Calls, Failures int
+}
+
+// blocksOf gives the blocks of the night that began on a day.
+func (s site) blocksOf(t *testing.T, day time.Time) []nightBlock {
+	t.Helper()
+	var report struct{ Blocks []nightBlock }
+	must.Do(t, json.Unmarshal(s.Do("GET", "/night?date="+day.UTC().Format(time.DateOnly), "").Body, &report))
+	return report.Blocks
 }
 
 // long gives a block with many calls.

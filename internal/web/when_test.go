@@ -1,10 +1,13 @@
 package web
 
 import (
+	"net/url"
+	"slices"
 	"testing"
 	"time"
 
 	"oda"
+	"oda/calls"
 	"oda/internal/test/must"
 )
 
@@ -78,5 +81,27 @@ func TestLettersAndDigitsAreTakenApart(t *testing.T) {
 		if got := lettersApart(text); got != want {
 			t.Errorf("%q is taken apart as %q, want %q", text, got, want)
 		}
+	}
+}
+
+// The days below the drawing are those of the zone, with UTC below them; bars stand where
+// their calls are, and a few failures among many calls are still seen.
+func TestTheDrawingIsInTheZoneOfTheArchive(t *testing.T) {
+	perth := must.Get(time.LoadLocation("Australia/Perth"))(t)
+	from := oda.InstantOf(time.Date(2026, 11, 16, 5, 0, 0, 0, time.UTC))
+	bars := barsOf(from, from+oda.Instant(72*time.Hour/time.Microsecond), perth)
+	list := make([]calls.Bar, bars.Number)
+	for i := range list {
+		list[i].From = bars.From + oda.Instant(i)*bars.Width
+	}
+	list[1] = calls.Bar{From: list[1].From, Calls: 1000, Failures: 1}
+	s := drawSpread(list, bars.Width, calls.Query{From: &from}, url.Values{"eb": {"x"}}, perth)
+	want := []spreadTick{{"16.22%", "17 Nov 2026", "16 Nov 16:00"}, {"48.65%", "18 Nov", "17 Nov 16:00"}, {"81.08%", "19 Nov", "18 Nov 16:00"}}
+	if !slices.Equal(s.Ticks, want) || s.Zone != "Australia/Perth" || !s.UTC || s.Width != "2 hours" {
+		t.Errorf("each %s in %s is marked with %+v, want %+v", s.Width, s.Zone, s.Ticks, want)
+	}
+	if len(s.Bars) != 1 || s.Bars[0].High < 3 || s.Bars[0].OKHigh+s.Bars[0].High > spreadHeight-spreadTop || s.Bars[0].Href != "calls?eb=x&from=2026-11-16T06%3A00%3A00Z&to=2026-11-16T08%3A00%3A00Z" ||
+		s.Bars[0].Title != "2026-11-16 14:00:00 to 16:00:00 AWST: 1\u202f000 calls, 1 failed" {
+		t.Errorf("the bars are %+v", s.Bars)
 	}
 }
