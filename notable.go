@@ -26,10 +26,16 @@ func KeysOfCall(record []byte) CallKeys {
 		k.Day = DayOf(at)
 	}
 	if took, _ := c.Took(); c.Failed || took >= LongCall {
-		e := c.entry()
-		k.Notable = &e
+		k.Notable = notable(c)
 	}
 	return k
+}
+
+// notable returns an entry that shares memory with its copy of the call, so that no other
+// call takes memory of its own.
+func notable(c Call) *CallEntry {
+	e := c.entry()
+	return &e
 }
 
 // KeysOfCalls returns what the call of each record is found by.
