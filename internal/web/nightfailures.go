@@ -69,7 +69,10 @@ func (v *nightView) byError() failureTable {
 		t.More = thousands(int64(len(v.Errors)))
 	}
 	for _, e := range v.Errors[:min(len(v.Errors), nightFailing)] {
-		row := failureRow{Name: orEmpty(e.Type), Failed: e.Calls, Href: callsHref(v.errorParams(e))}
+		row := failureRow{Name: orEmpty(e.Type), Failed: e.Calls}
+		if params := v.errorParams(e); params.Has("error") || params.Has("q") || len(v.Errors) == 1 {
+			row.Href = callsHref(params)
+		}
 		row.Detail = strings.TrimSpace(strings.TrimPrefix(orEmpty(e.Detail), row.Name+":"))
 		if row.Name == "" && row.Detail == "" {
 			row.Name = "(no error given)"
