@@ -98,9 +98,9 @@ func TestTheTimesOfANightAreThoseOfItsZone(t *testing.T) {
 	for at, want := range map[string][]string{
 		"night?date=2026-03-01&telescope=ska_low": {
 			"From 2026-03-01 12:00 to 2026-03-02 12:00, noon to noon in Australia/Perth; 2026-03-01 04:00 to 2026-03-02 04:00 UTC",
-			`y="13">13:00</text>`, `y="27">05:00</text>`, ">AWST</text>", `<span class="clock">13:00:00 <span class="beside">05:00:00 UTC</span></span>`, "Times are those of Australia/Perth, and UTC beside them.",
+			`y="13">13:00</text>`, `y="27">05:00</text>`, ">AWST</text>", `<span class="clock">13:00:00 <span class="extra">05:00:00 UTC</span></span>`, "Times are those of Australia/Perth, and UTC beside them.",
 		},
-		"night?date=2026-02-28":          {"noon to noon in Africa/Johannesburg;", `<span class="clock">07:00:00 <span class="beside">05:00:00 UTC</span></span>`, ">SAST</text>"},
+		"night?date=2026-02-28":          {"noon to noon in Africa/Johannesburg;", `<span class="clock">07:00:00 <span class="extra">05:00:00 UTC</span></span>`, ">SAST</text>"},
 		"night?date=2026-02-28&zone=UTC": {"noon to noon in UTC</p>", `<span class="clock">05:00:00</span>`, ">UTC</text>", "Times are those of UTC."},
 	} {
 		s.says(t, at, want...)
@@ -206,15 +206,14 @@ func TestTonightMoves(t *testing.T) {
 	if !evaluate[bool](t, ctx, `window.same`) {
 		t.Error("the page was loaded again")
 	}
-	// Time passes without calls, too.
-	evaluate[bool](t, ctx, `document.querySelector(".plot path.now").remove(), true`)
+	// Time passes without calls, too. Nobody waits half a minute for that here.
 	if every := evaluate[string](t, ctx, `document.querySelector("#night").dataset.every`); every != "30" {
-		t.Errorf("the page is read again every %s seconds", every)
+		t.Errorf("without changes the page is read again every %q seconds", every)
 	}
 }
 
 // A night with many blocks of many telescopes, overlapping ones, one without a telescope and
-// hostile names fits a phone, can be used with a keyboard and harms nobody.
+// hostile names fits every screen, can be used and harms nobody.
 func TestABusyNightCanBeUsed(t *testing.T) {
 	s := emptySite(t)
 	hostile := `<script>alert(1)</script>\" onload=\"alert(1) \u202e` + strings.Repeat("endless", 20)
@@ -232,14 +231,8 @@ func TestABusyNightCanBeUsed(t *testing.T) {
 		}
 	}
 	ctx := env.Browser(t)
-	for _, width := range []int64{390, 1280} {
-		do(t, ctx, chromedp.EmulateViewport(width, 800))
-		s.mustBeSound(t, ctx, "night?date=2026-03-01&zone=Australia/Perth", "light", "dark")
-		if over := evaluate[int](t, ctx, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-			t.Errorf("the page scrolls sideways by %d at a width of %d:\n%s", over, width, strings.Join(evaluate[[]string](t, ctx, wide), "\n"))
-		}
-	}
-	s.mustNeedNoPointer(t, ctx, "night?date=2026-03-01")
+	s.mustBeSound(t, ctx, "night?date=2026-03-01&zone=Australia/Perth")
+	mustBeUsable(t, ctx, "light") // the tour has nights in both schemes
 	if lanes := evaluate[int](t, ctx, `document.querySelectorAll(".plot .busy").length`); lanes != 5 {
 		t.Errorf("%d telescopes are drawn", lanes)
 	}
