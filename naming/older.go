@@ -40,7 +40,7 @@ func (n *Namer) In(ctx context.Context, versions []Version) ([]Name, error) {
 		if now == nil {
 			continue
 		}
-		if names[i] = (nameOf(&now.Summary, now.Metadata.Version)); !v.isOlder(now.Metadata) {
+		if names[i] = nameOf(&now.Summary, now.Metadata.Version); !v.isOlder(now.Metadata) {
 			continue
 		}
 		switch {
