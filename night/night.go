@@ -114,13 +114,15 @@ func (r *Reporter) name(ctx context.Context, reported []Block, blocks []*oda.Fou
 				break
 			}
 			unnamed = len(asked)
-			names, err := r.names.Of(ctx, asked)
+			names, err := r.names.Called(ctx, asked)
 			if err != nil {
 				return err
 			}
 			for i, name := range names {
-				if name != "" {
-					some[places[i]].Name = &name
+				block := &some[places[i]]
+				block.Targets = name.Targets
+				if name.Text != "" {
+					block.Name = &name.Text
 				}
 			}
 		}
