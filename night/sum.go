@@ -46,15 +46,15 @@ func newTotal(q Query) total {
 }
 
 // read adds the calls of a block.
-func (s *total) read(ctx context.Context, from Engine, kept *cache, block *oda.Found) error {
+func (s *total) read(ctx context.Context, from Engine, kept *known, block *oda.Found) error {
 	key := blockNight{block.ID, s.query.From, s.query.To}
-	b := kept.get(key)
+	b, _ := kept.Get(key)
 	if b == nil || !b.isOf(block) {
 		var err error
 		if b, err = blockSumOf(ctx, from, s.query, block, b); err != nil {
 			return err
 		}
-		kept.add(key, b)
+		kept.Add(key, b, b.size())
 		runtime.Gosched()
 	}
 	s.join(&b.sum)
