@@ -19,6 +19,7 @@ type Engine interface {
 	Reader
 	Writer
 	Statuses
+	Runner
 	Finder
 	Calendar
 	NotableCalls
@@ -102,6 +103,23 @@ type Statuses interface {
 	// StatusesBefore returns up to limit entries before a sequence number, newest
 	// first.
 	StatusesBefore(ctx context.Context, ref Ref, before int64, limit int) ([]Status, error)
+}
+
+// Runner knows the calls that have begun and not ended. They are no part of the archive's
+// history, and it may forget them in a crash.
+type Runner interface {
+	// Begin says that a call has begun, or renews its lease. If the block has a record
+	// with the key, the call has ended, and Begin does nothing. If there is no room for
+	// it, the error is that of CheckRunning.
+	Begin(ctx context.Context, b Begun) error
+
+	// Withdraw forgets a call, if it is known.
+	Withdraw(ctx context.Context, b Begun) error
+
+	// Running returns the calls that are running in a block, or in all blocks if it is
+	// empty, in the order of their blocks and keys. Those that have ended since are not
+	// among them.
+	Running(ctx context.Context, block string) ([]RunningCall, error)
 }
 
 // Finder finds entities by other things than their identifiers.

@@ -82,7 +82,7 @@ var rooms = map[string][]string{
 	"oda/internal/web":            {"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/internal/sheet", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
 	"oda/naming":                  {"oda", "oda/summary"},
-	"oda/night":                   {"oda", "oda/naming"},
+	"oda/night":                   {"oda", "oda/internal/kept", "oda/naming"},
 	"oda/calls":                   {"oda", "oda/internal/kept", "oda/internal/words"},
 	"oda/internal/kept":           {},
 	"oda/progress":                {"oda", "oda/internal/rawjson", "oda/night", "oda/summary"},

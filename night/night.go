@@ -3,7 +3,7 @@
 //
 // Start reading at Reporter. It asks the engine which blocks have calls in the night,
 // and adds up each of them (sum.go). What it has read of a block (block.go) is kept for
-// the next report (cache.go). The report itself is in report.go.
+// the next report (known.go). The report itself is in report.go.
 package night
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/internal/kept"
 	"oda/naming"
 )
 
@@ -39,12 +40,12 @@ type Reporter struct {
 	zones   atomic.Pointer[Zones]
 	turns   oda.Turns
 	readers oda.Turns // for all calls of blocks
-	known   cache
+	known   *known
 }
 
 // New returns a Reporter for the blocks in an engine. The nights last from noon to noon UTC.
 func New(engine Engine, names *naming.Namer) *Reporter {
-	r := &Reporter{engine: engine, names: names, turns: oda.NewTurns(reportsAtOnce), readers: oda.NewTurns(reportsAtOnce)}
+	r := &Reporter{engine: engine, names: names, known: kept.New[blockNight, *blockSum](knownBytes), turns: oda.NewTurns(reportsAtOnce), readers: oda.NewTurns(reportsAtOnce)}
 	r.SetZones(&Zones{})
 	return r
 }
@@ -85,7 +86,7 @@ func (r *Reporter) report(ctx context.Context, q Query) (*Report, error) {
 		totals[i] = newTotal(q)
 	}
 	err = share(ctx, len(blocks), func(ctx context.Context, worker, n int) error {
-		return totals[worker].read(ctx, r.engine, &r.known, blocks[n])
+		return totals[worker].read(ctx, r.engine, r.known, blocks[n])
 	})
 	if err != nil {
 		return nil, err
@@ -114,13 +115,15 @@ func (r *Reporter) name(ctx context.Context, reported []Block, blocks []*oda.Fou
 				break
 			}
 			unnamed = len(asked)
-			names, err := r.names.Of(ctx, asked)
+			names, err := r.names.Called(ctx, asked)
 			if err != nil {
 				return err
 			}
 			for i, name := range names {
-				if name != "" {
-					some[places[i]].Name = &name
+				block := &some[places[i]]
+				block.Targets = name.Targets
+				if name.Text != "" {
+					block.Name = &name.Text
 				}
 			}
 		}

@@ -42,6 +42,8 @@ type Telescope struct {
 	Idle      oda.Elapsed `json:"idle_seconds"` // between the first and the last call
 	FirstCall oda.Moment  `json:"first_call"`
 	LastCall  oda.Moment  `json:"last_call"`
+
+	InCalls []Stretch `json:"-"` // in order; none touches the next; reports in JSON do not say it
 }
 
 // Block is an ExecutionBlock with calls in the night. It counts only these
@@ -59,7 +61,9 @@ type Block struct {
 	Busy       oda.Elapsed     `json:"busy_seconds"`
 	References []oda.Reference `json:"references"`
 
-	LastResponse oda.Moment `json:"-"` // when all calls had their responses; reports in JSON do not say it
+	// Reports in JSON do not say these.
+	LastResponse oda.Moment `json:"-"` // when all calls had their responses
+	Targets      string     `json:"-"` // in words, of its SBDefinition in the version that ran
 }
 
 // BlockColumns are the columns of a table of blocks.
@@ -82,8 +86,6 @@ type FailedRequest struct {
 	Request  string `json:"request"`
 	Failures int64  `json:"failures"`
 	Calls    int64  `json:"calls"`
-
-	Blocks []string `json:"-"` // the first in which it failed, at most FailedBlocks; reports in JSON do not say it
 }
 
 // Error counts the calls that failed with one error. Its texts are those of an
@@ -116,9 +118,6 @@ type TimeLost struct {
 	Type string      `json:"type"`
 	Lost oda.Elapsed `json:"seconds"`
 }
-
-// FailedBlocks bounds the blocks that a FailedRequest names.
-const FailedBlocks = 4
 
 // Bounds of reports on nights. The memory of a report grows with the number of blocks, and
 // up to these bounds with the number of distinct requests and errors, and of calls.

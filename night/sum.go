@@ -46,15 +46,15 @@ func newTotal(q Query) total {
 }
 
 // read adds the calls of a block.
-func (s *total) read(ctx context.Context, from Engine, kept *cache, block *oda.Found) error {
+func (s *total) read(ctx context.Context, from Engine, kept *known, block *oda.Found) error {
 	key := blockNight{block.ID, s.query.From, s.query.To}
-	b := kept.get(key)
+	b, _ := kept.Get(key)
 	if b == nil || !b.isOf(block) {
 		var err error
 		if b, err = blockSumOf(ctx, from, s.query, block, b); err != nil {
 			return err
 		}
-		kept.add(key, b)
+		kept.Add(key, b, b.size())
 		runtime.Gosched()
 	}
 	s.join(&b.sum)
@@ -99,7 +99,7 @@ func (s *total) add(block *Block, r oda.Record) (c oda.Call, isIn bool) {
 	request := s.request(c.Request())
 	one := FailedRequest{Calls: 1}
 	if c.Failed {
-		one.Failures, one.Blocks = 1, []string{block.ID}
+		one.Failures = 1
 		s.fail(&c, at, CallPlace{block.ID, r.Sequence})
 	}
 	request.add(&one)
@@ -166,12 +166,6 @@ func (s *total) bound() {
 }
 
 func (r *FailedRequest) add(other *FailedRequest) {
-	for _, block := range other.Blocks {
-		if at, known := slices.BinarySearch(r.Blocks, block); !known && at < FailedBlocks {
-			r.Blocks = slices.Insert(r.Blocks, at, block)
-			r.Blocks = r.Blocks[:min(len(r.Blocks), FailedBlocks)]
-		}
-	}
 	r.Calls += other.Calls
 	r.Failures += other.Failures
 }
@@ -212,7 +206,7 @@ func reportOf(q Query, totals []total) *Report {
 	})
 	all.bound()
 	report.Errors, report.Unusual = mostFrequent(all.errors), all.unusual()
-	all.others.Request, all.others.Blocks = OtherRequests, nil // they are many
+	all.others.Request = OtherRequests
 	for _, r := range all.requests {
 		if r.Failures > 0 {
 			report.FailuresByRequest = append(report.FailuresByRequest, r.FailedRequest)

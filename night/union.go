@@ -12,7 +12,7 @@ import (
 // is exact for up to maxTimed calls. Beyond, calls count from and to whole seconds: as all of
 // them are sent in one night, its memory is bounded.
 type union struct {
-	stretches []stretch
+	stretches []Stretch
 	inOrder   int // the first so many are in order, and none touches the next
 	calls     int
 }
@@ -23,7 +23,7 @@ const unsettled = 1024
 // add adds a call.
 func (u *union) add(sent oda.Instant, took oda.Elapsed) {
 	u.calls++
-	u.put(stretch{sent, sent + oda.Instant(took)})
+	u.put(Stretch{sent, sent + oda.Instant(took)})
 }
 
 // join adds the calls of another union.
@@ -34,16 +34,16 @@ func (u *union) join(other *union) {
 	}
 }
 
-func (u *union) put(one stretch) {
-	if one.from == one.to {
+func (u *union) put(one Stretch) {
+	if one.From == one.To {
 		return
 	}
 	if n := len(u.stretches); n == u.inOrder {
-		if n > 0 && one.from >= u.stretches[n-1].from && one.from <= u.stretches[n-1].to {
-			u.stretches[n-1].to = max(u.stretches[n-1].to, one.to)
+		if n > 0 && one.From >= u.stretches[n-1].From && one.From <= u.stretches[n-1].To {
+			u.stretches[n-1].To = max(u.stretches[n-1].To, one.To)
 			return
 		}
-		if n == 0 || one.from > u.stretches[n-1].to {
+		if n == 0 || one.From > u.stretches[n-1].To {
 			u.inOrder++
 		}
 	}
@@ -64,11 +64,11 @@ func (u *union) settle() {
 	if u.inOrder == len(u.stretches) {
 		return
 	}
-	slices.SortFunc(u.stretches, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(u.stretches, func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
 	n := 0
 	for _, one := range u.stretches {
-		if n > 0 && one.from <= u.stretches[n-1].to {
-			u.stretches[n-1].to = max(u.stretches[n-1].to, one.to)
+		if n > 0 && one.From <= u.stretches[n-1].To {
+			u.stretches[n-1].To = max(u.stretches[n-1].To, one.To)
 			continue
 		}
 		u.stretches[n] = one
@@ -78,10 +78,10 @@ func (u *union) settle() {
 }
 
 // inSeconds returns the stretch from and to whole seconds.
-func (s stretch) inSeconds() stretch {
+func (s Stretch) inSeconds() Stretch {
 	const second = 1_000_000
 	down := func(at oda.Instant) oda.Instant { return at - (at%second+second)%second }
-	return stretch{down(s.from), down(s.to + second - 1)}
+	return Stretch{down(s.From), down(s.To + second - 1)}
 }
 
 // sum returns how long it was busy.
@@ -92,10 +92,10 @@ func (u *union) until(end oda.Instant) oda.Elapsed {
 	u.settle()
 	sum := oda.Elapsed(0)
 	for _, one := range u.stretches {
-		if one.from >= end {
+		if one.From >= end {
 			break
 		}
-		sum += oda.Elapsed(min(one.to, end) - one.from)
+		sum += oda.Elapsed(min(one.To, end) - one.From)
 	}
 	return sum
 }

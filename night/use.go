@@ -46,7 +46,7 @@ func (r *Report) fillUse(telescopes map[string]*use) {
 	var all union
 	for _, u := range telescopes {
 		one := u.Telescope
-		one.Busy = u.inCalls.sum()
+		one.Busy, one.InCalls = u.inCalls.sum(), u.inCalls.stretches
 		one.Idle = max(0, oda.Elapsed(one.LastCall-one.FirstCall)-u.inCalls.until(oda.Instant(one.LastCall)))
 		r.Telescopes = append(r.Telescopes, one)
 		r.Idle += one.Idle

@@ -10,11 +10,11 @@ import (
 )
 
 // made returns random stretches of a few seconds, of which many overlap or touch.
-func made(random *rand.Rand, n int) []stretch {
-	all := make([]stretch, n)
+func made(random *rand.Rand, n int) []Stretch {
+	all := make([]Stretch, n)
 	for i := range all {
 		from := oda.Instant(random.IntN(3 * n))
-		all[i] = stretch{from, from + oda.Instant(random.IntN(5))}
+		all[i] = Stretch{from, from + oda.Instant(random.IntN(5))}
 	}
 	return all
 }
@@ -25,14 +25,14 @@ func TestAUnionOfPartsCountsEachMomentOnce(t *testing.T) {
 		n := 1 + random.IntN(4000)
 		all := made(random, n)
 		if round%3 == 0 {
-			slices.SortFunc(all, func(a, b stretch) int { return int(a.from - b.from) })
+			slices.SortFunc(all, func(a, b Stretch) int { return int(a.From - b.From) })
 		}
 		end := oda.Instant(random.IntN(3 * n))
 		isBusy := make([]bool, 3*n+5)
 		parts := make([]union, 1+random.IntN(4))
 		for _, one := range all {
-			parts[random.IntN(len(parts))].add(one.from, oda.Elapsed(one.to-one.from))
-			for at := one.from; at < one.to; at++ {
+			parts[random.IntN(len(parts))].add(one.From, oda.Elapsed(one.To-one.From))
+			for at := one.From; at < one.To; at++ {
 				isBusy[at] = true
 			}
 		}
@@ -61,21 +61,21 @@ func TestAUnionOfPartsCountsEachMomentOnce(t *testing.T) {
 // Beyond the bound, a union counts whole seconds, in whichever order the calls come.
 func TestTheUnionOfTooManyCallsTakesBoundedMemory(t *testing.T) {
 	const second = 1_000_000
-	calls := make([]stretch, maxTimed+10)
+	calls := make([]Stretch, maxTimed+10)
 	for i := range calls { // at the beginning of every other second, and late in some of the others
 		from := oda.Instant(i%1000) * 2 * second
-		calls[i] = stretch{from - 20, from + 20}
+		calls[i] = Stretch{from - 20, from + 20}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2 {
 		random.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
 		var whole, half, other union
 		for i, one := range calls {
-			whole.add(one.from, oda.Elapsed(one.to-one.from))
+			whole.add(one.From, oda.Elapsed(one.To-one.From))
 			if i%2 == 0 {
-				half.add(one.from, oda.Elapsed(one.to-one.from))
+				half.add(one.From, oda.Elapsed(one.To-one.From))
 			} else {
-				other.add(one.from, oda.Elapsed(one.to-one.from))
+				other.add(one.From, oda.Elapsed(one.To-one.From))
 			}
 		}
 		half.join(&other)

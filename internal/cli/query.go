@@ -258,7 +258,11 @@ func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, t
 		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: foundColumns}
 		return print.all(to.out, format, readable(limited(archive.SearchJSON(ctx, asked), s.Limit), damaged), failed)
 	}
-	return foundPrinter(look).all(to.out, "table", readable(limited(archive.Search(ctx, asked), s.Limit), damaged), failed)
+	found := readable(limited(archive.Search(ctx, asked), s.Limit), damaged)
+	if kind == oda.ExecutionBlock {
+		return countedPrinter(look).all(to.out, "table", withCalls(ctx, archive, found), failed)
+	}
+	return foundPrinter(look).all(to.out, "table", found, failed)
 }
 
 // foundColumns are what CSV has of an entity that was found.

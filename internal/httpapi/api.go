@@ -165,7 +165,7 @@ func (a *API) wholeServer(c *call) {
 }
 
 // serverMethods lists the methods that at least one path supports.
-const serverMethods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
+const serverMethods = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 // normal reports whether a path has no "." or ".." segments and begins with a
 // slash, so that everything on its way interprets it the same way. An empty path

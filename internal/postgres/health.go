@@ -50,6 +50,10 @@ var probes = []string{
 	"INSERT INTO standings (kind, identifier, created_on, status, folded, class, sequence, at, last) VALUES (0, '', 0, '', '', 0, 0, 0, 0)",
 	"UPDATE standings SET last = 1 WHERE kind = 0",
 	"DELETE FROM standings WHERE kind = 0",
+	`INSERT INTO running (kind, identifier, key, request, sent_at, since, renewed_on, lease_until, said_by, said_in)
+		VALUES (0, '', '', '', 0, 0, 0, 0, '', '0')`,
+	"UPDATE running SET since = 1 WHERE kind = 0",
+	"DELETE FROM running WHERE kind = 0",
 	"UPDATE counts SET n = n WHERE kind = 1 AND shard = 0",
 	"INSERT INTO changes (number, width, names, places, seal) VALUES (-nextval('numbers'), 0, '{}', '{}', '')",
 	"INSERT INTO rounds (after, last, seen, runs, seal) VALUES (-1, -1, 0, '{}', '')",

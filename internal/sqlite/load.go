@@ -30,6 +30,11 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []err
 	if err != nil {
 		return nil, err
 	}
+	for i := range entries {
+		if entries[i].Recorded() && answers[i] == nil {
+			s.running.end(entries[i].ID, entries[i].Key)
+		}
+	}
 	return answers, nil
 }
 

@@ -58,6 +58,7 @@ type Store struct {
 
 	failedHours map[failedHour]bool // rows that are known to be there; only the writer uses it
 
+	running   running
 	unindexed unindexed
 	indexed   int64 // the last entity in the index of terms; only the writer uses it
 

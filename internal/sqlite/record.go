@@ -26,6 +26,9 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 	if err := j.wait(); err != nil {
 		return nil, err
 	}
+	for i := range add.Records {
+		s.running.end(add.Block, add.Records[i].Key)
+	}
 	return receipts, nil
 }
 

@@ -30,6 +30,7 @@ func (s *Site) Pages() map[string]handler {
 		"/changes":   s.changes,
 		"/compare":   s.compare,
 		"/night":     s.night,
+		"/night/log": s.nightLog,
 		"/search":    s.search,
 
 		"/ebs/{id}/timeline":        s.timeline,

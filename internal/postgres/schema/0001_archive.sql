@@ -231,6 +231,24 @@ CREATE TABLE counts (
 ) WITH (fillfactor = 50);
 INSERT INTO counts SELECT kind, shard, 0 FROM generate_series(1, 4) AS kind, generate_series(0, 15) AS shard;
 
+-- Calls that have begun and not ended (running.go). They are no part of the history, so
+-- their table is not logged: it is empty after a crash, and on a standby that took over.
+-- Rows whose block has a record with their key have ended. They are removed later.
+CREATE UNLOGGED TABLE running (
+    kind        smallint NOT NULL, -- 3
+    identifier  text     COLLATE "C" NOT NULL,
+    key         text     COLLATE "C" NOT NULL,
+    request     bytea    NOT NULL, -- UTF-8
+    arguments   bytea,             -- JSON
+    sent_at     bigint   NOT NULL,
+    since       bigint   NOT NULL, -- when it was said first
+    renewed_on  bigint   NOT NULL,
+    lease_until bigint   NOT NULL,
+    said_by     text     COLLATE "C" NOT NULL,
+    said_in     xid      NOT NULL, -- the transaction that wrote the row; a copy of a row is of another one
+    PRIMARY KEY (kind, identifier, key)
+) WITH (fillfactor = 50);
+
 -- The log of changes. Every transaction that stores, records or says leaves one row for
 -- each of its statements, however many entities or records that has. It takes a number
 -- while it holds the heads of what it writes about. No number is given twice, even if the sequence is set

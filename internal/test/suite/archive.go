@@ -20,6 +20,7 @@ import (
 // client speaks to.
 type subject interface {
 	oda.Reader
+	oda.Runner
 	oda.Statuses // a key has no digest, and an entry does not say whether it became the current one
 	Put(ctx context.Context, writes []writing) ([]*oda.Entity, error)
 	Create(ctx context.Context, w writing, key string) (*oda.Entity, error)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -234,9 +235,19 @@ func (o *observatory) compare(t *rapid.T) {
 		for i := range want.Blocks {
 			want.Blocks[i].LastResponse = 0
 		}
-		for i := range want.FailuresByRequest {
-			want.FailuresByRequest[i].Blocks = nil
+	}
+	for i := range got.Telescopes { // of which a drawing is made
+		one, sum, end := &got.Telescopes[i], oda.Elapsed(0), oda.Instant(math.MinInt64)
+		for _, s := range one.InCalls {
+			if s.From <= end || s.To <= s.From {
+				t.Fatalf("telescope %d is busy %v", i, one.InCalls)
+			}
+			sum, end = sum+oda.Elapsed(s.To-s.From), s.To
 		}
+		if o.engine != nil && sum != one.Busy {
+			t.Fatalf("telescope %d is busy %v, in all %d", i, one.InCalls, one.Busy)
+		}
+		one.InCalls = nil
 	}
 	same(t, fmt.Sprintf("the night %+v", which), *got, want)
 }
@@ -248,7 +259,7 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 		FailuresByRequest: []night.FailedRequest{}, Notes: []json.RawMessage{}, TimeLost: []night.TimeLost{},
 	}
 	var all []observedCall
-	requests, failedIn := map[string]night.FailedRequest{}, map[string][]string{}
+	requests := map[string]night.FailedRequest{}
 	for _, id := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
 		if !strings.HasPrefix(id, o.name) {
 			continue
@@ -304,7 +315,6 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 			request := requests[c.Request]
 			requests[c.Request] = night.FailedRequest{Request: c.Request, Calls: request.Calls + 1, Failures: request.Failures + tally.Failures}
 			if tally.Failures > 0 {
-				failedIn[c.Request] = append(failedIn[c.Request], id)
 			}
 		}
 		if block.Calls > 0 {
@@ -323,9 +333,6 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 	report.Slowest = report.Slowest[:min(20, len(report.Slowest))]
 	for _, r := range requests {
 		if r.Failures > 0 {
-			slices.Sort(failedIn[r.Request])
-			blocks := slices.Compact(failedIn[r.Request])
-			r.Blocks = blocks[:min(len(blocks), night.FailedBlocks)]
 			report.FailuresByRequest = append(report.FailuresByRequest, r)
 		}
 	}

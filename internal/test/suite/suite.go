@@ -32,6 +32,7 @@ var groups = []struct {
 	{"records", records, recordsInside},
 	{"record keys", recordKeys, nil},
 	{"statuses", statuses, nil},
+	{"running", running, runningInside},
 	{"batches", batches, batchesInside},
 	{"room", nil, room},
 	{"telescopes", nil, telescopes},

@@ -523,6 +523,19 @@ class Archive:
                 found = self._sender.read(shape, "/night", _words.query(query))
         return found
 
+    def running(
+        self, id: Optional[str] = None, *, telescope: Optional[str] = None
+    ) -> List[Document]:
+        """The calls that have begun and not ended: in all blocks, in one, or of a telescope.
+
+        ``silent`` says that nobody has heard of the call for longer than was promised: it
+        hangs, or its program has died.
+        """
+        path = "/running" if id is None else self._path(id, "ebs") + "/running"
+        query = _words.query({"telescope": telescope})
+        found: List[Document] = self._sender.read({"running": list}, path, query)["running"]
+        return found
+
     # Paths and pages.
 
     def _path(self, id: str, kind: Optional[str]) -> str:
