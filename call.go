@@ -94,7 +94,7 @@ func instantIn(value []byte) Instant {
 	if !ok {
 		return unsaid
 	}
-	return InstantOf(t)
+	return InstantOf(t).inYears()
 }
 
 // Day is a day in UTC, counted from 1 January 1970.

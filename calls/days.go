@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"oda"
 )
@@ -21,7 +22,7 @@ type unit struct {
 const maxBlocks = 100_000
 
 // unitsOn returns the units of a day in the order of the question, from where its page
-// begins. It leaves out blocks of other telescopes.
+// begins.
 func (q *question) unitsOn(ctx context.Context, day oda.Day) ([]unit, error) {
 	ids, err := q.engine.BlocksOn(ctx, oda.Days{First: day, Last: day}, maxBlocks+1)
 	if err != nil {
@@ -38,14 +39,17 @@ func (q *question) unitsOn(ctx context.Context, day oda.Day) ([]unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	var units []unit
-	for _, block := range blocks {
-		if q.Telescope == "" || block.Summary.Telescope == q.Telescope {
-			units = append(units, unit{day, block})
-		}
+	units := make([]unit, len(blocks))
+	for i, block := range blocks {
+		units[i] = unit{day, block}
 	}
 	slices.SortFunc(units, func(a, b unit) int { return q.order(strings.Compare(a.block.ID, b.block.ID)) })
 	return units, nil
+}
+
+// wants reports whether calls of the unit may be asked for.
+func (q *question) wants(u unit) bool {
+	return q.Telescope == "" || u.block.Summary.Telescope == q.Telescope
 }
 
 // order returns a comparison in the order of the question.
@@ -106,14 +110,31 @@ func (q *question) byDay(ctx context.Context) iter.Seq2[oda.CallEntry, error] {
 				return
 			}
 			for _, u := range units {
-				for e, err := range q.ofUnit(ctx, u) {
-					if !yield(e, err) || err != nil {
-						return
+				if q.wants(u) {
+					for e, err := range q.ofUnit(ctx, u) {
+						if !yield(e, err) || err != nil {
+							return
+						}
 					}
+				}
+				// Many units may have nothing to yield, so nobody else looks at the clock. Each
+				// page gets further than where it began.
+				if end := q.endOf(u); time.Now().After(q.late) && (q.Behind == nil || *q.Behind != end) {
+					q.cut = &end
+					return
 				}
 			}
 		}
 	}
+}
+
+// endOf returns the place behind all calls of a unit in the order of the question.
+func (q *question) endOf(u unit) oda.CallPlace {
+	end := oda.CallPlace{At: u.day.Begin(), Block: u.block.ID, Sequence: 1}
+	if q.OldestFirst {
+		end.Sequence = math.MaxInt64 - 1
+	}
+	return end
 }
 
 // ofUnit yields the calls of a unit in the order of the question.

@@ -71,8 +71,8 @@ func (f *Finder) Page(ctx context.Context, asked Query) (*Page, error) {
 	}
 	defer done()
 	page := &Page{Calls: []oda.CallEntry{}}
-	w := walk{question: q, late: time.Now().Add(cmp.Or(asked.Within, f.time)), atOnce: q.Limit + 1}
-	for e, err := range w.found(ctx) {
+	q.late = time.Now().Add(cmp.Or(asked.Within, f.time))
+	for e, err := range q.found(ctx, q.Limit+1) {
 		if err != nil {
 			return nil, err
 		}
@@ -83,8 +83,8 @@ func (f *Finder) Page(ctx context.Context, asked Query) (*Page, error) {
 		}
 		page.Calls = append(page.Calls, e)
 	}
-	if w.cut {
-		next := q.cursor(w.last)
+	if q.cut != nil {
+		next := q.cursor(*q.cut)
 		page.Next = &next
 	}
 	return page, nil
@@ -118,45 +118,37 @@ func (q *question) place(e *oda.CallEntry) oda.CallPlace {
 	return place
 }
 
-// walk judges calls in the order of a question.
-type walk struct {
-	*question
-	late   time.Time
-	atOnce int // calls whose telescopes are looked up together
-
-	last oda.CallPlace // of the last call that was judged
-	cut  bool          // the time was up
-}
-
-// found yields the calls that match, until the time is up.
-func (w *walk) found(ctx context.Context) iter.Seq2[oda.CallEntry, error] {
+// found yields the calls that match, until the time is up. It looks up the telescopes of a
+// number of them at once.
+func (q *question) found(ctx context.Context, atOnce int) iter.Seq2[oda.CallEntry, error] {
 	return func(yield func(oda.CallEntry, error) bool) {
 		var matching []oda.CallEntry
 		flush := func() bool {
-			if err := w.setTelescopes(ctx, matching); err != nil {
+			if err := q.setTelescopes(ctx, matching); err != nil {
 				yield(oda.CallEntry{}, err)
 				return false
 			}
 			for i := range matching {
-				if e := &matching[i]; (w.Telescope == "" || is(e.Telescope, w.Telescope)) && !yield(*e, nil) {
+				if e := &matching[i]; (q.Telescope == "" || is(e.Telescope, q.Telescope)) && !yield(*e, nil) {
 					return false
 				}
 			}
 			matching = matching[:0]
 			return true
 		}
-		for e, err := range w.source(ctx) {
+		for e, err := range q.source(ctx) {
 			if err != nil {
 				yield(oda.CallEntry{}, cause(ctx, err))
 				return
 			}
-			if w.last = w.place(&e); w.matches(&e) {
-				if matching = append(matching, e); len(matching) >= w.atOnce && !flush() {
+			if q.matches(&e) {
+				if matching = append(matching, e); len(matching) >= atOnce && !flush() {
 					return
 				}
 			}
-			if time.Now().After(w.late) {
-				w.cut = true
+			if time.Now().After(q.late) {
+				place := q.place(&e)
+				q.cut = &place
 				break
 			}
 		}

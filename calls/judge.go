@@ -3,6 +3,7 @@ package calls
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"oda"
 	"oda/internal/words"
@@ -14,6 +15,9 @@ type question struct {
 	*Finder
 	words      []string          // folded
 	telescopes map[string]string // of the blocks that were looked up
+
+	late time.Time
+	cut  *oda.CallPlace // how far it got when the time was up; nil: to the end
 }
 
 // matches reports whether a call is asked for, except for its telescope.

@@ -207,20 +207,19 @@ func (f *Finder) count(ctx context.Context, asked Query, ways ...counting) ([]co
 		return nil, false, err
 	}
 	defer done()
-	late := time.Now().Add(cmp.Or(asked.Within, tallyTime))
+	q.late = time.Now().Add(cmp.Or(asked.Within, tallyTime))
 	if !q.byTime() {
-		sum, err := q.countDays(ctx, ways, late)
+		sum, err := q.countDays(ctx, ways)
 		return sum.counts, sum.complete, cause(ctx, err)
 	}
 	sum := newSum(ways)
-	w := walk{question: q, late: late, atOnce: lookAtOnce}
-	for e, err := range w.found(ctx) {
+	for e, err := range q.found(ctx, lookAtOnce) {
 		if err != nil {
 			return nil, false, err
 		}
 		sum.count(ways, &e)
 	}
-	return sum.counts, sum.complete && !w.cut, nil
+	return sum.counts, sum.complete && q.cut == nil, nil
 }
 
 // sumKey is what the sums of a unit are kept under.
@@ -270,7 +269,7 @@ func (s *unitSum) size() int {
 
 // countDays counts all calls of a range. Blocks that have not changed since they were
 // last counted in the same way are not read.
-func (q *question) countDays(ctx context.Context, ways []counting, late time.Time) (sum, error) {
+func (q *question) countDays(ctx context.Context, ways []counting) (sum, error) {
 	total, asked := newSum(ways), q.keyOf(ways)
 	for day, err := range q.days(ctx) {
 		if err != nil {
@@ -280,9 +279,14 @@ func (q *question) countDays(ctx context.Context, ways []counting, late time.Tim
 		if err != nil {
 			return sum{}, err
 		}
+		if time.Now().After(q.late) {
+			total.complete = false
+			return total, nil
+		}
+		units = slices.DeleteFunc(units, func(u unit) bool { return !q.wants(u) })
 		parts := make([]*unitSum, len(units))
 		err = oda.Share(ctx, countersAtOnce, len(units), func(ctx context.Context, _, n int) (err error) {
-			if time.Now().Before(late) {
+			if time.Now().Before(q.late) {
 				parts[n], err = q.sumOf(ctx, units[n], ways, asked)
 			}
 			return err

@@ -71,6 +71,47 @@ var callQuestionsInside = []scenario{
 			t.Errorf("beside the bars are the tallies %+v and %+v", r, b)
 		}
 	}},
+	{"a page ends when its time is up, also where nothing is found", func(t *testing.T, d *desk) {
+		var calls []string
+		for day := range 5 {
+			calls = append(calls, fmt.Sprintf(`{"request":"a","request_sent_at":"2026-03-0%dT12:00:00Z"}`, day+1))
+		}
+		d.mustPut(eb("a"), `{"telescope":"mid",`+listing(calls...)+`}`)
+		d.mustPut(eb("b"), `{"telescope":"low",`+listing(calls[4])+`}`)
+		finder, from, to := asking.New(d.engine), oda.InstantOf(at("2026-03-01T00:00:00Z")), oda.InstantOf(at("2026-03-06T00:00:00Z"))
+		tally, err := finder.Tally(d.ctx, asking.Query{From: &from, To: &to, Telescope: "none", Within: 1}, asking.ByDay)
+		if err != nil || tally.Complete {
+			t.Error("a tally that had no time is complete", err)
+		}
+		for _, telescope := range []string{"none", "low"} {
+			for _, forwards := range []bool{false, true} {
+				q := asking.Query{From: &from, To: &to, Telescope: telescope, OldestFirst: forwards, Limit: 10, Within: 1}
+				found, pages := 0, 0
+				for next := ""; pages == 0 || next != ""; pages++ {
+					if pages > 10 {
+						t.Fatalf("the pages of %+v do not end", q)
+					}
+					if next != "" {
+						if q, err = asking.Parse(map[string][]string{"cursor": {next}}); err != nil {
+							t.Fatal(err)
+						}
+						q.Within = 1
+					}
+					page, err := finder.Page(d.ctx, q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					found, next = found+len(page.Calls), ""
+					if page.Next != nil {
+						next = *page.Next
+					}
+				}
+				if want := map[string]int{"low": 1}[telescope]; found != want || pages < 5 {
+					t.Errorf("%s, oldest first %t: %d pages with %d calls, want %d", telescope, forwards, pages, found, want)
+				}
+			}
+		}
+	}},
 }
 
 // callKeeper knows all calls of some blocks.
