@@ -108,7 +108,7 @@ func oneLine(text []byte) []byte {
 // changes prints the log of changes.
 type changes struct {
 	After  *position `placeholder:"POSITION" help:"Start after this position, or now (default: at the first change, or now with --follow)."`
-	Last   int       `placeholder:"N" help:"Start with the last N."`
+	Last   *int      `placeholder:"N" help:"Start with the last N."`
 	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Only these kinds: sbds, sbis, ebs, prjs."`
 	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Only these identifiers."`
 	Limit  int       `placeholder:"N" help:"Print at most N; 0 is no limit."`
@@ -137,8 +137,11 @@ func (p *position) UnmarshalText(text []byte) error {
 
 // Validate checks numbers.
 func (c *changes) Validate() error {
-	if c.Last < 0 || c.Last > 0 && c.After != nil {
-		return errors.New("--last must be a number of changes, without --after")
+	switch {
+	case c.Last != nil && *c.Last < 1:
+		return errors.New("--last must be 1 or more")
+	case c.Last != nil && c.After != nil:
+		return errors.New("--last and --after both say where to start; leave one out")
 	}
 	return validLimit(c.Limit)
 }
@@ -157,9 +160,9 @@ func (c *changes) Run(ctx context.Context, archive *client.Client, to streams) e
 		kind, _ := oda.KindOf(name) // the flag allows no others
 		filter.Kinds = append(filter.Kinds, kind)
 	}
-	if c.Last > 0 {
+	if c.Last != nil {
 		var err error
-		if after, err = beforeLast(ctx, archive, filter, c.Last); err != nil {
+		if after, err = beforeLast(ctx, archive, filter, *c.Last); err != nil {
 			return explain(archive, "changes", err)
 		}
 	}

@@ -15,6 +15,9 @@ func readWhen(text string, now time.Time) (oda.Instant, bool) {
 	if before, ok := strings.CutSuffix(text, "utc"); ok {
 		text, now = strings.TrimSpace(before), now.UTC()
 	}
+	if text == "now" {
+		return oda.InstantOf(now), true
+	}
 	day, back := now, false
 	switch first, rest, _ := strings.Cut(text, " "); first {
 	case "yesterday":
