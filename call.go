@@ -12,6 +12,8 @@ type Call struct {
 	Failed bool
 
 	request        []byte  // a JSON string, as in the record
+	arguments      []byte  // as in the record, nil if it has none
+	problem        []byte  // the member error of the record, nil if it has none
 	sent, received Instant // unsaid if the record does not say
 }
 
@@ -32,8 +34,12 @@ func CallOf(record []byte) Call {
 			c.received = instantIn(value)
 		case "status":
 			c.Failed = c.Failed || string(value) != "null" && !isOK(value)
+		case "request_args":
+			c.arguments = value
 		case "error":
-			c.Failed = c.Failed || string(value) != "null"
+			if string(value) != "null" {
+				c.Failed, c.problem = true, value
+			}
 		}
 	}
 	return c
@@ -88,7 +94,7 @@ func instantIn(value []byte) Instant {
 	if !ok {
 		return unsaid
 	}
-	return InstantOf(t)
+	return InstantOf(t).inYears()
 }
 
 // Day is a day in UTC, counted from 1 January 1970.
@@ -121,22 +127,4 @@ func (d Day) Or(recordedOn Instant) Day {
 		return DayOf(recordedOn)
 	}
 	return d
-}
-
-// CallDay returns the day of a record's call.
-func CallDay(record []byte) Day {
-	c := CallOf(record)
-	if at := c.At(unsaid); at != unsaid {
-		return DayOf(at)
-	}
-	return DayOfRecording
-}
-
-// CallDays returns the day of each record's call.
-func CallDays(records [][]byte) []Day {
-	days := make([]Day, len(records))
-	for i, text := range records {
-		days[i] = CallDay(text)
-	}
-	return days
 }

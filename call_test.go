@@ -33,7 +33,7 @@ func TestTheDayOfACall(t *testing.T) {
 		`{"request":"a","request_sent_at":"0001-01-01"}`:                                 -719162,
 		`{"request":"a","request_sent_at":"9999-12-31T23:59:59.999999Z"}`:                2932896,
 	} {
-		if got := CallDay([]byte(record)); got != want {
+		if got := KeysOfCall([]byte(record)).Day; got != want {
 			t.Errorf("%s: got the day %d, want %d", record, got, want)
 		}
 	}
@@ -47,6 +47,16 @@ func TestTheDayOfACall(t *testing.T) {
 		if DayOf(d.Begin()) != d || DayOf(d.Begin()-1) != d-1 {
 			t.Errorf("the day %d does not begin at %s", d, d.Begin())
 		}
+	}
+}
+
+// A time with an offset can be in a year of five digits, or before the year 0000. What the
+// archive answered could then not be read as a time again.
+func TestTheTimesOfACallHaveYearsOfFourDigits(t *testing.T) {
+	record := Record{Text: []byte(`{"request":"a","request_sent_at":"0000-01-01T00:00:00+14:00","response_received_at":"9999-12-31T23:59:59-14:00"}`)}
+	e := record.Entry("eb-1")
+	if e.SentAt.String() != "0000-01-01T00:00:00.000000Z" || e.ReceivedAt.String() != "9999-12-31T23:59:59.999999Z" || e.At != Instant(*e.SentAt) {
+		t.Errorf("sent at %s, received at %s, at %s", e.SentAt, e.ReceivedAt, e.At)
 	}
 }
 

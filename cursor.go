@@ -53,6 +53,23 @@ func ParseCursor(text string) (Cursor, bool) {
 	return Cursor{kind, c.Params, Place{c.At, c.ID}}, known
 }
 
+// CallCursor is where the next page of a question about calls begins. It carries the
+// parameters of the question.
+type CallCursor struct {
+	Params map[string][]string `json:"q"`
+	Behind CallPlace           `json:"b"`
+}
+
+// String returns the cursor as an opaque text.
+func (c CallCursor) String() string { return writeCursor(c) }
+
+// ParseCallCursor reads what String wrote. It reports whether the text is a cursor. The
+// parameters may be those of any question.
+func ParseCallCursor(text string) (c CallCursor, ok bool) {
+	ok = readCursor(text, &c) && ValidID(c.Behind.Block)
+	return c, ok
+}
+
 // writeCursor encodes what a cursor carries as an opaque text.
 func writeCursor(carried any) string {
 	text, err := rawjson.Marshal(carried)

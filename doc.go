@@ -34,7 +34,9 @@
 //   - Summaries, which searches, package provenance and lists need: found.go is what
 //     one holds, packing.go the form in which engines store it. Package summary
 //     makes them.
-//   - call.go reads a call from its record.
+//   - running.go is what is known of calls that have begun and not ended.
+//   - call.go reads a call from its record, callentry.go is a call as answers have it,
+//     notable.go says what calls are found by.
 //   - room.go bounds the memory of what is read, turns.go how much is done at once.
 //   - engine.go is what an engine must do, error.go how anything fails, json.go
 //     the form of some values on the wire.

@@ -19,8 +19,10 @@ type Engine interface {
 	Reader
 	Writer
 	Statuses
+	Runner
 	Finder
 	Calendar
+	NotableCalls
 	Log
 	Mover
 
@@ -103,6 +105,23 @@ type Statuses interface {
 	StatusesBefore(ctx context.Context, ref Ref, before int64, limit int) ([]Status, error)
 }
 
+// Runner knows the calls that have begun and not ended. They are no part of the archive's
+// history, and it may forget them in a crash.
+type Runner interface {
+	// Begin says that a call has begun, or renews its lease. If the block has a record
+	// with the key, the call has ended, and Begin does nothing. If there is no room for
+	// it, the error is that of CheckRunning.
+	Begin(ctx context.Context, b Begun) error
+
+	// Withdraw forgets a call, if it is known.
+	Withdraw(ctx context.Context, b Begun) error
+
+	// Running returns the calls that are running in a block, or in all blocks if it is
+	// empty, in the order of their blocks and keys. Those that have ended since are not
+	// among them.
+	Running(ctx context.Context, block string) ([]RunningCall, error)
+}
+
 // Finder finds entities by other things than their identifiers.
 type Finder interface {
 	// List calls emit for each identifier that matches the query, in order, from
@@ -142,14 +161,27 @@ type Calendar interface {
 	BlocksOn(ctx context.Context, days Days, most int) ([]string, error)
 
 	// RecordsOn reads records of the current version of a block in the order of
-	// their sequence numbers, without their keys: all whose calls are on one of
-	// the days, and perhaps a few others. It reads none of an unknown block.
-	RecordsOn(ctx context.Context, block string, days Days) iter.Seq2[Record, error]
+	// their sequence numbers, without their keys: all that are among the sequences and
+	// whose calls are on one of the days, and perhaps a few of other days. It reads none
+	// of an unknown block.
+	RecordsOn(ctx context.Context, block string, days Days, among Sequences) iter.Seq2[Record, error]
 
 	// DaysAround returns the last day up to one, and the first day from another
 	// on, on which a block has calls, or had some in an earlier version. Where
 	// there is none, it returns nil.
 	DaysAround(ctx context.Context, until, from Day) (before, after *Day, err error)
+}
+
+// NotableCalls finds the calls that failed or lasted long, without reading others.
+type NotableCalls interface {
+	// FailedCalls yields calls that failed, of the current versions of blocks. They are
+	// without their telescopes.
+	FailedCalls(ctx context.Context, asked CallRange) iter.Seq2[CallEntry, error]
+
+	// LongCalls yields the places of calls that lasted LongCall or longer and whose
+	// responses were received after an instant. They may be calls that only an earlier
+	// version of their block has. Of the range, it takes no texts.
+	LongCalls(ctx context.Context, asked CallRange, received Instant) iter.Seq2[CallPlace, error]
 }
 
 // ErrTaken says that a generated identifier is already in use.

@@ -42,7 +42,8 @@ const (
 	UnknownVersion     Code = "unknown-version"     // 422: the request means a version that there is not
 	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to compare
 
-	RateLimited Code = "rate-limited" // 429: the caller sends too much
+	RateLimited    Code = "rate-limited"     // 429: the caller sends too much
+	TooManyRunning Code = "too-many-running" // 429: a bound on the calls that are running is reached
 
 	Internal          Code = "internal"           // 500: a fault of the server
 	DamagedText       Code = "damaged"            // 500: something is no longer what was stored

@@ -28,24 +28,25 @@ type graph map[string]goPackage
 // drill import packages for tests.
 var rooms = map[string][]string{
 	"oda":                         {"oda/internal/rawjson", "oda/internal/words", "oda/sky"},
+	"oda/alignment":               {"oda", "oda/internal/jsondiff", "oda/internal/rawjson"},
 	"oda/api":                     {},
 	"oda/api/clients":             {},
 	"oda/archive":                 {"oda", "oda/summary"},
 	"oda/docs":                    {},
-	"oda/client":                  {"oda", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
+	"oda/client":                  {"oda", "oda/calls", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
 	"oda/client/recorder":         {"oda", "oda/client", "oda/internal/files", "oda/internal/rawjson", "oda/internal/skuid"},
 	"oda/cmd/oda":                 {"oda/internal/cli"},
 	"oda/deploy/drill":            {"oda/internal/test/fault", "oda/internal/test/load"},
 	"oda/internal/admission":      {"oda", "oda/internal/measure"},
-	"oda/internal/app":            {"oda", "oda/archive", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/files", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/moving", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
+	"oda/internal/app":            {"oda", "oda/archive", "oda/calls", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/backup", "oda/internal/doctor", "oda/internal/engine", "oda/internal/engine/audit", "oda/internal/engine/migrate", "oda/internal/feed", "oda/internal/files", "oda/internal/httpapi", "oda/internal/metrics", "oda/internal/moving", "oda/internal/postgres", "oda/internal/serving", "oda/internal/skuid", "oda/internal/sqlite", "oda/internal/web", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
 	"oda/internal/auth":           {"oda", "oda/internal/files"},
 	"oda/internal/auth/oidc":      {"oda", "oda/internal/auth"},
 	"oda/internal/auth/session":   {"oda", "oda/internal/auth", "oda/internal/files"},
 	"oda/internal/auditlog":       {"oda"},
 	"oda/internal/backup":         {},
-	"oda/internal/cli":            {"oda", "oda/api", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
+	"oda/internal/cli":            {"oda", "oda/api", "oda/calls", "oda/client", "oda/client/recorder", "oda/internal/admission", "oda/internal/app", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/backup", "oda/internal/contract", "oda/internal/demo", "oda/internal/doctor", "oda/internal/engine/audit", "oda/internal/files", "oda/internal/httpapi", "oda/internal/jsondiff", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/skuid", "oda/internal/spelling", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/content":        {"oda"},
-	"oda/internal/contract":       {"oda", "oda/internal/rawjson", "oda/internal/spelling"},
+	"oda/internal/contract":       {"oda", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/spelling"},
 	"oda/internal/demo":           {"oda", "oda/client", "oda/internal/rawjson", "oda/search"},
 	"oda/internal/doctor":         {"oda"},
 	"oda/internal/engine":         {"oda", "oda/internal/measure"},
@@ -53,7 +54,7 @@ var rooms = map[string][]string{
 	"oda/internal/engine/migrate": {},
 	"oda/internal/feed":           {"oda", "oda/archive", "oda/internal/content", "oda/internal/measure", "oda/internal/serving"},
 	"oda/internal/files":          {},
-	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/serving", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
+	"oda/internal/httpapi":        {"oda", "oda/api", "oda/archive", "oda/calls", "oda/internal/admission", "oda/internal/auditlog", "oda/internal/auth", "oda/internal/content", "oda/internal/contract", "oda/internal/feed", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/serving", "oda/internal/sheet", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
 	"oda/internal/jsondiff":       {"oda/internal/rawjson"},
 	"oda/internal/measure":        {},
 	"oda/internal/metrics":        {"oda", "oda/internal/admission", "oda/internal/engine", "oda/internal/feed", "oda/internal/measure"},
@@ -71,16 +72,19 @@ var rooms = map[string][]string{
 	"oda/internal/test/fault":     {},
 	"oda/internal/test/follow":    {"oda", "oda/client", "oda/internal/test/fault", "oda/internal/test/load"},
 	"oda/internal/test/sample":    {},
-	"oda/internal/test/history":   {"oda", "oda/archive", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/web", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
+	"oda/internal/test/history":   {"oda", "oda/archive", "oda/calls", "oda/internal/auth", "oda/internal/feed", "oda/internal/httpapi", "oda/internal/moving", "oda/internal/rawjson", "oda/internal/web", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search"},
 	"oda/internal/test/judge":     {"oda/api"},
 	"oda/internal/test/load":      {"oda", "oda/client", "oda/internal/test/fault"},
 	"oda/internal/test/must":      {},
 	"oda/internal/test/proof":     {},
-	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
-	"oda/internal/web":            {"oda", "oda/archive", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
+	"oda/internal/sheet":          {"oda/internal/rawjson"},
+	"oda/internal/test/suite":     {"oda", "oda/api", "oda/archive", "oda/calls", "oda/client", "oda/internal/auth", "oda/internal/contract", "oda/internal/engine", "oda/internal/httpapi", "oda/internal/test/history", "oda/internal/test/judge", "oda/internal/test/must", "oda/internal/test/proof", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/summary"},
+	"oda/internal/web":            {"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/docs", "oda/internal/auth", "oda/internal/auth/oidc", "oda/internal/auth/session", "oda/internal/content", "oda/internal/jsondiff", "oda/internal/rawjson", "oda/internal/sheet", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"},
 	"oda/internal/words":          {},
 	"oda/naming":                  {"oda", "oda/summary"},
-	"oda/night":                   {"oda"},
+	"oda/night":                   {"oda", "oda/internal/kept", "oda/naming"},
+	"oda/calls":                   {"oda", "oda/internal/kept", "oda/internal/words"},
+	"oda/internal/kept":           {},
 	"oda/progress":                {"oda", "oda/internal/rawjson", "oda/night", "oda/summary"},
 	"oda/provenance":              {"oda"},
 	"oda/search":                  {"oda", "oda/internal/rawjson", "oda/internal/words", "oda/progress", "oda/sky"},
@@ -90,7 +94,7 @@ var rooms = map[string][]string{
 
 // standardOnly lists the packages that may import nothing but the standard library and
 // what rooms allows them.
-var standardOnly = []string{"oda", "oda/internal/rawjson", "oda/internal/files", "oda/internal/backup", "oda/internal/jsondiff", "oda/internal/measure", "oda/internal/spelling", "oda/internal/words", "oda/sky", "oda/archive", "oda/summary", "oda/provenance", "oda/naming", "oda/night", "oda/progress", "oda/search"}
+var standardOnly = []string{"oda", "oda/alignment", "oda/archive", "oda/calls", "oda/internal/backup", "oda/internal/files", "oda/internal/jsondiff", "oda/internal/kept", "oda/internal/measure", "oda/internal/rawjson", "oda/internal/sheet", "oda/internal/spelling", "oda/internal/words", "oda/naming", "oda/night", "oda/progress", "oda/provenance", "oda/search", "oda/sky", "oda/summary"}
 
 func own(path string) bool { return path == "oda" || strings.HasPrefix(path, "oda/") }
 

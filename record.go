@@ -2,6 +2,7 @@ package oda
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"oda/internal/rawjson"
@@ -11,9 +12,16 @@ import (
 type Record struct {
 	Sequence   int64
 	Key        string // empty if it was sent without one
+	By         string // who recorded it
 	RecordedOn Instant
 	Text       []byte // as sent
 }
+
+// Sequences is a range of sequence numbers, both ends included.
+type Sequences struct{ First, Last int64 }
+
+// AllSequences are all sequence numbers that a block can have.
+var AllSequences = Sequences{1, math.MaxInt64}
 
 // AppendJSON appends the record with what the server knows of it, as an object.
 func (r *Record) AppendJSON(dst []byte) []byte {
@@ -148,13 +156,13 @@ func (a *Append) Admit(stored string) error {
 	return a.Telescopes.admitAbout("the block "+a.Block, stored)
 }
 
-// Days returns the day of the call of each record to be added.
-func (a Append) Days() []Day {
-	days := make([]Day, len(a.Records))
+// Keys returns what the call of each record to be added is found by.
+func (a Append) Keys() []CallKeys {
+	keys := make([]CallKeys, len(a.Records))
 	for i, r := range a.Records {
-		days[i] = CallDay(r.Text)
+		keys[i] = KeysOfCall(r.Text)
 	}
-	return days
+	return keys
 }
 
 // UnknownSequence returns the error for a follower of a block that has seen more

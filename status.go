@@ -1,6 +1,7 @@
 package oda
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -156,6 +157,21 @@ type Standing struct {
 // status.
 func StandingOf(status string) Standing { return Standing{Text: status, Class: ClassOf(status)} }
 
+// MarshalJSON writes the standing as it is in a summary.
+func (s Standing) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil), nil }
+
+// UnmarshalJSON reads what MarshalJSON wrote. Sequence and Last are not told.
+func (s *Standing) UnmarshalJSON(text []byte) error {
+	var in struct {
+		Status string `json:"status"`
+		Class  Class  `json:"class"`
+		At     Moment `json:"at"`
+	}
+	err := json.Unmarshal(text, &in)
+	*s = Standing{Text: in.Status, Class: in.Class, At: Instant(in.At)}
+	return err
+}
+
 // AppendJSON appends the standing as part of a summary, null if there is none.
 func (s *Standing) AppendJSON(dst []byte) []byte {
 	if s.Text == "" {
@@ -163,7 +179,7 @@ func (s *Standing) AppendJSON(dst []byte) []byte {
 	}
 	dst = rawjson.AppendQuoted(append(dst, `{"status":`...), s.Text)
 	dst = appendTextOrNull(append(dst, `,"class":`...), s.Class.String())
-	return append(appendInstantOrNull(append(dst, `,"at":`...), s.At, s.Sequence > 0), '}')
+	return append(appendInstantOrNull(append(dst, `,"at":`...), s.At, s.Sequence > 0 || s.At != 0), '}')
 }
 
 // Status returns the standing of an entity without entries as an entry. Version is the

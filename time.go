@@ -64,9 +64,13 @@ func rounded(t time.Time, up bool) *Instant {
 	if up && i.Time().Before(t) {
 		i++
 	}
-	i = min(max(i, firstInstant), lastInstant)
+	i = i.inYears()
 	return &i
 }
+
+// inYears returns the instant, or the nearest to it that has a year of four digits. In UTC,
+// a time with an offset can be hours beyond.
+func (i Instant) inYears() Instant { return min(max(i, firstInstant), lastInstant) }
 
 // storable reports whether an entity can have the time. Callers must be able to send it
 // back, in a year of four digits, and later times must follow it.

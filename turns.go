@@ -2,6 +2,8 @@ package oda
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,4 +29,24 @@ func (t Turns) Take(ctx context.Context, full *Error) (giveBack func(), err erro
 	case <-timer.C:
 		return nil, full
 	}
+}
+
+// Share has some workers do n pieces of work at the same time, each piece once. It ends
+// at the first error and returns it.
+func Share(ctx context.Context, workers, n int, do func(ctx context.Context, worker, piece int) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for worker := range min(workers, n) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := do(ctx, worker, i); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
 }

@@ -79,7 +79,7 @@ func TestAnEntityHasOneSchema(t *testing.T) {
 
 // What a client sends in these must be as described, so that a misspelt member is not
 // ignored.
-var strict = []string{"Entities", "RecordBatch", "KeyedRecord", "NewStatus"}
+var strict = []string{"Entities", "RecordBatch", "KeyedRecord", "NewStatus", "BegunCall"}
 
 // An answer may get members later, and a document has members that nobody knows here.
 // Generators differ about an object that does not say so, and typify, for Rust,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -50,6 +51,12 @@ var calls = [...]string{"assign_resources", "configure_from_scan_", "scan_for_du
 func record(i int) []byte {
 	return fmt.Appendf(nil, `{"request":"ska_oso_scripting.functions.%s","request_args":{"args":[],"kwargs":{"subarray_id":1,"scan_id":%d}},"status":"OK","response":{"result":"'ObsState.READY'"},"request_sent_at":"2026-03-01T%02d:%02d:%02d.123456Z","response_received_at":"2026-03-01T%02d:%02d:%02d.654321Z"}`,
 		calls[i%len(calls)], i, i/3600%24, i/60%60, i%60, i/3600%24, i/60%60, i%60)
+}
+
+// failure is record with a failed call, just as long.
+func failure(i int) []byte {
+	text := bytes.Replace(record(i), []byte(`"subarray_id":1,`), []byte(`"receptor":"SKA001",`), 1)
+	return bytes.Replace(text, []byte(`"status":"OK","response":{"result":"'ObsState.READY'"}`), []byte(`"status":"ERROR","error":{"detail":"TimeoutError: late"}`), 1)
 }
 
 // block returns an ExecutionBlock without records.

@@ -215,6 +215,16 @@ func recordEach(ctx context.Context, srv *server, connections int) ([]worker, er
 	return recordInto(ctx, srv, connections, connections)
 }
 
+// recordCalls records calls into blocks, each a second after the one before.
+func recordCalls(prefix string, text func(i int) []byte) work {
+	return func(ctx context.Context, srv *server, connections int) ([]worker, error) {
+		ids, err := srv.storeBlocks(ctx, prefix, connections)
+		return numbered(connections, func(n int) request {
+			return request{"POST", api + "/ebs/" + ids[n%connections] + "/request_response", text(n)}
+		}), err
+	}
+}
+
 func recordTogether(ctx context.Context, srv *server, connections int) ([]worker, error) {
 	return recordInto(ctx, srv, connections, 1)
 }

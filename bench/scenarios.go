@@ -95,6 +95,16 @@ func scenarios() []scenario {
 			},
 		},
 		{
+			name: "failing", title: "Recording calls that failed",
+			text: fmt.Sprintf("One record of a call that succeeded or failed in a request, over %d connections, into as many blocks. "+
+				"A call that failed is in an index of its own. *Cost* is the inverse of the rate.", full.busy),
+			run: inTurn(plain(cost, rate, p50, p99), namedWork{succeeded, recordCalls("eb-good", record)}, namedWork{failed, recordCalls("eb-bad", failure)}),
+			budgets: []budget{
+				atMost("record a failed call ÷ one that succeeded", onSQLite+failed, over(cost, onSQLite+succeeded), 1.3),
+				atMost("record a failed call ÷ one that succeeded", onPostgres+failed, over(cost, onPostgres+succeeded), 1.3),
+			},
+		},
+		{
 			name: "quiet", title: "Recording over one quiet connection",
 			text: "The same over one connection, with nothing else to do for the server: what a script waits for each call. " +
 				"*" + bareRow + "* stands in front of PostgreSQL, and does nothing for a record but insert the row that pgbench inserts: what an archive adds comes on top of it.",
@@ -120,7 +130,7 @@ func scenarios() []scenario {
 		{
 			name: "saying", title: "Saying a status",
 			text: fmt.Sprintf("`POST` of a status, over %d connections, beside the `PUT` of entities of %d bytes as above.", full.busy, documentSize),
-			run:  runSaying,
+			run:  inTurn(plain(rate, p50, p99), namedWork{updated, updateEntities}, namedWork{said, sayStatuses}),
 			budgets: []budget{
 				atLeast("say a status ÷ update one entity, 5 KB", onSQLite+said, over(rate, onSQLite+updated), 1),
 				atLeast("say a status ÷ update one entity, 5 KB", onPostgres+said, over(rate, onPostgres+updated), 1),
@@ -273,6 +283,13 @@ func scenarios() []scenario {
 			text: "An archive is filled with records of 284 bytes in blocks of 2,000 to 20,000, in batches of up to 5,000 over 8 connections, each record with its idempotency key. " +
 				"It is compared with a small one.",
 			run: runScale,
+		},
+		{
+			name: "calls", title: "Finding and counting calls", asked: true,
+			text: fmt.Sprintf("An archive of %s calls in blocks of %s, spread over a year; one in a hundred failed. The night has %s blocks with %s calls each.",
+				format(float64(full.records), ""), format(callsPerDay, ""), format(float64(full.nightBlocks), ""), format(float64(full.nightRecords), "")),
+			run:     runCalls,
+			budgets: callBudgets(),
 		},
 		{
 			name: "soak", title: "A mixed night without growth", asked: true,

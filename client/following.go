@@ -28,10 +28,11 @@ func (c *Client) patient(least time.Duration) *Client {
 
 // following is a stream that is asked for again whenever it ends.
 type following struct {
-	client *Client
-	path   func(last int64) string
-	last   int64                     // the number of the last event that was taken
-	take   func(event) (bool, error) // takes an event, and reports whether to go on
+	client     *Client
+	path       func(last int64) string
+	last       int64                     // the number of the last event that was taken
+	take       func(event) (bool, error) // takes an event, and reports whether to go on
+	unnumbered bool                      // events have no numbers, and stand for themselves
 	outage
 }
 
@@ -105,7 +106,7 @@ func (f *following) once(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return true, fmt.Errorf("%w: %w", errEnded, err)
 		}
-		if e.number <= f.last {
+		if e.number <= f.last && !f.unnumbered {
 			if len(e.data) == 0 {
 				continue
 			}

@@ -108,7 +108,7 @@ func (c *Client) attempt(ctx context.Context, r request) (*reply, error) {
 	}
 	body := &incoming{response.Body, p}
 	got := &reply{status: response.StatusCode, header: response.Header}
-	success := got.status == http.StatusOK || got.status == http.StatusNotModified
+	success := got.status == http.StatusOK || got.status == http.StatusNoContent || got.status == http.StatusNotModified
 	if success && r.stream {
 		p.timer.Stop()
 		got.stream = body

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"net/url"
 
 	"oda"
@@ -68,13 +69,21 @@ func each[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 
 // searchPages reads the pages of a search.
 func searchPages[T any](ctx context.Context, c *Client, s search.Search, fields search.Fields, read func(json.RawMessage) (T, error)) iter.Seq2[[]T, error] {
+	s.Fields = fields
+	return pages(s.Params(), func(values url.Values) ([]T, string, error) {
+		return searchPage(ctx, c, "/"+s.Kind.Collection()+"/search?"+values.Encode(), read)
+	})
+}
+
+// pages gives one page after the other. An error is the last that it gives, unless there
+// is a next page all the same.
+func pages[T any](values url.Values, read func(url.Values) (items []T, next string, err error)) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
-		s.Fields = fields
-		values := url.Values(s.Params())
+		values := maps.Clone(values)
 		for {
-			items, next, err := searchPage(ctx, c, "/"+s.Kind.Collection()+"/search?"+values.Encode(), read)
+			items, next, err := read(values)
 			if next != "" && next == values.Get("cursor") {
-				next, err = "", errors.New("the archive's search does not go on")
+				next, err = "", errors.New("the archive's pages do not go on")
 			}
 			if !yield(items, err) || next == "" {
 				return
@@ -115,7 +124,7 @@ func found(item json.RawMessage) (*oda.Found, error) {
 		Name       string
 		Targets    []oda.Target
 		References []oda.Reference
-		Status     standing
+		Status     oda.Standing
 	}
 	if err := json.Unmarshal(item, &sent); err != nil {
 		return nil, err
@@ -124,7 +133,7 @@ func found(item json.RawMessage) (*oda.Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &oda.Found{Ref: sent.Ref, Metadata: metadata, Standing: sent.Status.standing()}
+	f := &oda.Found{Ref: sent.Ref, Metadata: metadata, Standing: sent.Status}
 	f.Summary.Telescope, f.Summary.Name, f.Summary.Targets = sent.Telescope, sent.Name, sent.Targets
 	f.Summary.References = sent.References
 	return f, nil

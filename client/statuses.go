@@ -138,15 +138,3 @@ func (s *statusEntry) status() oda.Status {
 		Version: s.Version, Previous: s.Previous, By: s.By, On: oda.Instant(s.On),
 	}
 }
-
-// standing is what the status of an entity is now, on the wire. Sequence and Last are not
-// told.
-type standing struct {
-	Status string     `json:"status"`
-	Class  oda.Class  `json:"class"`
-	At     oda.Moment `json:"at"`
-}
-
-func (s standing) standing() oda.Standing {
-	return oda.Standing{Text: s.Status, Class: s.Class, At: oda.Instant(s.At)}
-}

@@ -4,9 +4,10 @@
 package naming
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"oda"
 )
@@ -21,6 +22,7 @@ type Version struct {
 // Name is the name that an entity has in a version.
 type Name struct {
 	Text    string // empty: none, or it is not known
+	Targets string // what is looked at, in words; empty: nothing, or it is not known
 	Version int64  // whose name it is, 0 if it is not known
 }
 
@@ -45,6 +47,20 @@ func New(engine Engine) *Namer {
 // Of returns the names of entities: their own, or that of the SBDefinition in the version
 // that they are of. An entity may be nil, and then has none.
 func (n *Namer) Of(ctx context.Context, entities []*oda.Found) ([]string, error) {
+	names, err := n.Called(ctx, entities)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = name.Text
+	}
+	return texts, nil
+}
+
+// Called returns what Of returns, and the targets that the SBDefinitions have in the same
+// versions. What has a name of its own has its own targets.
+func (n *Namer) Called(ctx context.Context, entities []*oda.Found) ([]Name, error) {
 	unnamed := slices.Clone(entities)
 	for i, e := range entities {
 		if e != nil && e.Summary.Name != "" {
@@ -59,13 +75,29 @@ func (n *Namer) Of(ctx context.Context, entities []*oda.Found) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	texts := make([]string, len(entities))
 	for i, e := range entities {
-		if texts[i] = names[i].Text; e != nil {
-			texts[i] = cmp.Or(e.Summary.Name, texts[i])
+		if e != nil && e.Summary.Name != "" {
+			names[i] = nameOf(&e.Summary, e.Metadata.Version)
 		}
 	}
-	return texts, nil
+	return names, nil
+}
+
+// namedTargets is how many targets a name has; of the others, it has only the number.
+const namedTargets = 3
+
+func nameOf(s *oda.Summary, version int64) Name {
+	var names []string
+	for _, target := range s.Targets {
+		if name := target.Name; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	targets := strings.Join(names[:min(len(names), namedTargets)], ", ")
+	if more := len(names) - namedTargets; more > 0 {
+		targets += fmt.Sprintf(" and %d more", more)
+	}
+	return Name{s.Name, targets, version}
 }
 
 // Ran returns the versions of SBDefinitions that blocks and instances are of. It is the zero

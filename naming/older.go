@@ -40,7 +40,7 @@ func (n *Namer) In(ctx context.Context, versions []Version) ([]Name, error) {
 		if now == nil {
 			continue
 		}
-		if names[i] = (Name{now.Summary.Name, now.Metadata.Version}); !v.isOlder(now.Metadata) {
+		if names[i] = nameOf(&now.Summary, now.Metadata.Version); !v.isOlder(now.Metadata) {
 			continue
 		}
 		switch {
@@ -145,8 +145,11 @@ func (n *Namer) older(ctx context.Context, v Version) (older, error) {
 	default:
 		return older{}, err
 	}
-	name, err := summary.NameOf(e)
-	return older{v.Ref, Name{name, e.Metadata.Version}, e.Metadata.LastModifiedOn, v.At, len(e.Body.Text) + len(e.Rendered())}, err
+	s, err := summary.OfEntity(e)
+	if err != nil {
+		return older{}, err
+	}
+	return older{v.Ref, nameOf(s, e.Metadata.Version), e.Metadata.LastModifiedOn, v.At, len(e.Body.Text) + len(e.Rendered())}, nil
 }
 
 // cache keeps the names in older versions, which never change.

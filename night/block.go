@@ -17,6 +17,7 @@ type blockSum struct {
 	block    Block       // only what follows from the calls
 	sum      total       // of this block alone
 	busy     busyTime    // if it is of all calls
+	inCalls  union       // if it is of a night
 }
 
 // newBlockSum returns the sum of no calls of a block.
@@ -34,17 +35,26 @@ func (b *blockSum) isOf(block *oda.Found) bool {
 
 // size returns roughly how many bytes of memory the sum takes.
 func (b *blockSum) size() int {
-	n := entryBytes + len(b.block.ID) + 56*len(b.sum.slowest) + 16*len(b.busy.stretches)
-	for name := range b.sum.requests {
-		n += 96 + len(name)
+	n := entryBytes + len(b.block.ID) + 56*len(b.sum.slowest) + 16*cap(b.busy.stretches) + 16*cap(b.inCalls.stretches)
+	for name, r := range b.sum.requests {
+		n += 160 + len(name)
+		for i := range r.timed {
+			n += 24 * cap(r.timed[i].calls)
+		}
+	}
+	for name := range b.sum.errors {
+		n += 160 + len(name.kind) + len(name.detail)
 	}
 	return n
 }
 
 func (b *blockSum) add(r oda.Record) {
-	call := b.sum.add(&b.block, r)
-	if b.sum.query == always {
+	call, isIn := b.sum.add(&b.block, r)
+	switch took, known := call.Took(); {
+	case b.sum.query == always:
 		b.busy.add(&call)
+	case isIn && known:
+		b.inCalls.add(*call.Sent(), took)
 	}
 	b.last = oda.Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn}
 }
@@ -62,14 +72,34 @@ func blockSumOf(ctx context.Context, from Engine, q Query, block *oda.Found, kno
 		return wholeSumOf(ctx, from, block)
 	}
 	b := newBlockSum(q, block)
-	for r, err := range from.RecordsOn(ctx, block.ID, q.days()) {
+	for r, err := range from.RecordsOn(ctx, block.ID, q.days(), oda.AllSequences) {
 		if err != nil {
 			return nil, err
 		}
 		b.add(r)
 	}
-	b.sum.bound()
+	b.finish()
 	return b, nil
+}
+
+// finish ends the sum of a night, which takes no more memory than it needs.
+func (b *blockSum) finish() {
+	b.sum.bound()
+	b.block.Busy = b.inCalls.sum()
+	b.inCalls.stretches = tight(b.inCalls.stretches)
+	for _, r := range b.sum.requests {
+		for i := range r.timed {
+			r.timed[i].calls = tight(r.timed[i].calls)
+		}
+	}
+}
+
+// tight returns the elements without room for more.
+func tight[E any](all []E) []E {
+	if len(all) == cap(all) {
+		return all
+	}
+	return append(make([]E, 0, len(all)), all...)
 }
 
 // wholeSumOf adds up all calls of a block.
@@ -124,6 +154,8 @@ func (b *blockSum) extended(ctx context.Context, from Engine, q Query, block *od
 	longer := newBlockSum(q, block)
 	longer.block, longer.last, longer.busy = b.block, b.last, b.busy
 	longer.busy.stretches = slices.Clone(b.busy.stretches)
+	longer.inCalls = b.inCalls
+	longer.inCalls.stretches = slices.Clone(b.inCalls.stretches)
 	longer.sum.join(&b.sum)
 	for _, r := range page.Records[1:] {
 		longer.add(r)
@@ -132,6 +164,6 @@ func (b *blockSum) extended(ctx context.Context, from Engine, q Query, block *od
 		return nil
 	}
 	longer.busy.close(keptStretches)
-	longer.sum.bound()
+	longer.finish()
 	return longer
 }

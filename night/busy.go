@@ -13,13 +13,14 @@ import (
 // earliest ones are closed once there are many: only their sum is kept, and what a call
 // adds before their end is not known any more.
 type busyTime struct {
-	stretches []stretch // in order; none touches the next
+	stretches []Stretch // in order; none touches the next
 	closed    oda.Elapsed
 	until     oda.Instant // the end of what is closed
 	late      bool        // a call began before that
 }
 
-type stretch struct{ from, to oda.Instant }
+// Stretch is a stretch of time. To is excluded.
+type Stretch struct{ From, To oda.Instant }
 
 // Bounds of what is kept of busy times.
 const (
@@ -33,12 +34,12 @@ func (b *busyTime) add(c *oda.Call) {
 	if !known || took == 0 {
 		return
 	}
-	one := stretch{*c.Sent(), *c.Received()}
-	if b.closed > 0 && one.from < b.until {
+	one := Stretch{*c.Sent(), *c.Received()}
+	if b.closed > 0 && one.From < b.until {
 		b.late = true
-		one.from = b.until
+		one.From = b.until
 	}
-	if one.from < one.to {
+	if one.From < one.To {
 		b.join(one)
 	}
 	if len(b.stretches) > openStretches {
@@ -47,17 +48,17 @@ func (b *busyTime) add(c *oda.Call) {
 }
 
 // join adds a stretch to those that are open.
-func (b *busyTime) join(one stretch) {
+func (b *busyTime) join(one Stretch) {
 	first := len(b.stretches) // of those that it touches
-	for first > 0 && b.stretches[first-1].from > one.to {
+	for first > 0 && b.stretches[first-1].From > one.To {
 		first--
 	}
 	last := first
-	for first > 0 && b.stretches[first-1].to >= one.from {
+	for first > 0 && b.stretches[first-1].To >= one.From {
 		first--
 	}
 	for _, other := range b.stretches[first:last] {
-		one.from, one.to = min(one.from, other.from), max(one.to, other.to)
+		one.From, one.To = min(one.From, other.From), max(one.To, other.To)
 	}
 	b.stretches = slices.Replace(b.stretches, first, last, one)
 }
@@ -66,8 +67,8 @@ func (b *busyTime) join(one stretch) {
 func (b *busyTime) close(most int) {
 	early := max(0, len(b.stretches)-most)
 	for _, one := range b.stretches[:early] {
-		b.closed += oda.Elapsed(one.to - one.from)
-		b.until = one.to
+		b.closed += oda.Elapsed(one.To - one.From)
+		b.until = one.To
 	}
 	b.stretches = slices.Clone(b.stretches[early:])
 }
@@ -76,7 +77,7 @@ func (b *busyTime) close(most int) {
 func (b *busyTime) sum() oda.Elapsed {
 	sum := b.closed
 	for _, one := range b.stretches {
-		sum += oda.Elapsed(one.to - one.from)
+		sum += oda.Elapsed(one.To - one.From)
 	}
 	return sum
 }

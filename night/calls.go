@@ -25,7 +25,7 @@ func (r *Reporter) Calls(ctx context.Context, blocks []*oda.Found) ([]*Calls, er
 	all := make([]*Calls, len(blocks))
 	var changed []int
 	for i, block := range blocks {
-		if b := r.known.get(wholeKey(block)); b != nil && b.isOf(block) {
+		if b, there := r.known.Get(wholeKey(block)); there && b.isOf(block) {
 			all[i] = b.calls()
 		} else {
 			changed = append(changed, i)
@@ -41,11 +41,12 @@ func (r *Reporter) Calls(ctx context.Context, blocks []*oda.Found) ([]*Calls, er
 	defer giveBack()
 	return all, share(ctx, len(changed), func(ctx context.Context, _, n int) error {
 		block := blocks[changed[n]]
-		b, err := blockSumOf(ctx, r.engine, always, block, r.known.get(wholeKey(block)))
+		before, _ := r.known.Get(wholeKey(block))
+		b, err := blockSumOf(ctx, r.engine, always, block, before)
 		if err != nil {
 			return err
 		}
-		r.known.add(wholeKey(block), b)
+		r.known.Add(wholeKey(block), b, b.size())
 		all[changed[n]] = b.calls()
 		return nil
 	})

@@ -33,7 +33,7 @@ func TestANightLastsFromNoonToNoon(t *testing.T) {
 		if test.zone != "" {
 			params["zone"] = []string{test.zone}
 		}
-		q, err := Parse(params)
+		q, err := new(Zones).Parse(params)
 		if err != nil {
 			t.Errorf("%s in %s: %v", test.date, test.zone, err)
 			continue
@@ -84,7 +84,7 @@ func TestAnInvalidNightQuerySaysWhatToDo(t *testing.T) {
 		{map[string][]string{"date": {"2026-03-01"}, "telescope": {"\xff"}}, []string{"query:telescope"}, "UTF-8"},
 		{map[string][]string{"zone": {"x"}}, []string{"query:zone", "query:date"}, "is not the name"},
 	} {
-		_, err := Parse(test.params)
+		_, err := new(Zones).Parse(test.params)
 		e, ok := err.(*oda.Error)
 		if !ok || e.Code != oda.InvalidQuery {
 			t.Errorf("%v: got %v", test.params, err)

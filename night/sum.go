@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"math"
 	"runtime"
@@ -16,12 +17,21 @@ import (
 // total adds up the calls of a night. Each block has one, and each worker, which
 // joins those of its blocks; reportOf joins all at the end.
 type total struct {
-	query    Query
-	blocks   []Block
-	slowest  []SlowCall                // in order, at most slowestCalls
-	requests map[string]*FailedRequest // by name
-	others   FailedRequest             // the sum of those beyond maxRequests
-	records  int                       // read so far
+	query      Query
+	blocks     []Block
+	slowest    []SlowCall          // in order, at most slowestCalls
+	requests   map[string]*request // by name
+	others     FailedRequest       // the sum of those beyond maxRequests
+	errors     map[errorName]*errorSum
+	telescopes map[string]*use // of the blocks; empty: those without one
+	timed      int             // calls that say how long they took
+	records    int             // read so far
+}
+
+// request is the sum of the calls of a request.
+type request struct {
+	FailedRequest
+	timed []timedCalls // of each block; none beyond maxTimed
 }
 
 // recordsBetween is how many records are read before other goroutines, whose
@@ -29,26 +39,31 @@ type total struct {
 const recordsBetween = 256
 
 func newTotal(q Query) total {
-	return total{query: q, blocks: []Block{}, slowest: []SlowCall{}, requests: make(map[string]*FailedRequest)}
+	return total{
+		query: q, blocks: []Block{}, slowest: []SlowCall{},
+		requests: make(map[string]*request), errors: make(map[errorName]*errorSum), telescopes: make(map[string]*use),
+	}
 }
 
 // read adds the calls of a block.
-func (s *total) read(ctx context.Context, from Engine, kept *cache, block *oda.Found) error {
+func (s *total) read(ctx context.Context, from Engine, kept *known, block *oda.Found) error {
 	key := blockNight{block.ID, s.query.From, s.query.To}
-	b := kept.get(key)
+	b, _ := kept.Get(key)
 	if b == nil || !b.isOf(block) {
 		var err error
 		if b, err = blockSumOf(ctx, from, s.query, block, b); err != nil {
 			return err
 		}
-		kept.add(key, b)
+		kept.Add(key, b, b.size())
 		runtime.Gosched()
 	}
 	s.join(&b.sum)
 	if b.block.Calls == 0 {
 		return nil
 	}
+	s.use(block.Summary.Telescope).add(b)
 	one := b.block
+	one.Status, one.Running = block.Standing, block.Standing.Class == oda.ClassRunning
 	one.CreatedBy, one.References = block.Metadata.CreatedBy, block.Summary.References
 	if one.References == nil {
 		one.References = []oda.Reference{}
@@ -60,16 +75,16 @@ func (s *total) read(ctx context.Context, from Engine, kept *cache, block *oda.F
 	return nil
 }
 
-// add counts a record if its call was made in the night, and returns the call. Of all
-// calls of a block, it does not count the requests.
-func (s *total) add(block *Block, r oda.Record) oda.Call {
+// add counts a record if its call was made in the night, and returns the call and whether it
+// was. Of all calls of a block, it counts neither requests nor errors.
+func (s *total) add(block *Block, r oda.Record) (c oda.Call, isIn bool) {
 	if s.records++; s.records%recordsBetween == 0 {
 		runtime.Gosched()
 	}
-	c := oda.CallOf(r.Text)
+	c = oda.CallOf(r.Text)
 	at := c.At(r.RecordedOn)
 	if at < s.query.From || at >= s.query.To {
-		return c
+		return c, false
 	}
 	took, known := c.Took()
 	block.FirstCall, block.LastCall = min(block.FirstCall, oda.Moment(at)), max(block.LastCall, oda.Moment(at))
@@ -79,18 +94,20 @@ func (s *total) add(block *Block, r oda.Record) oda.Call {
 	}
 	block.Tally.add(Tally{1, count(c.Failed), took})
 	if s.query == always {
-		return c
+		return c, true
 	}
 	request := s.request(c.Request())
 	one := FailedRequest{Calls: 1}
 	if c.Failed {
-		one.Failures, one.Blocks = 1, []string{block.ID}
+		one.Failures = 1
+		s.fail(&c, at, CallPlace{block.ID, r.Sequence})
 	}
 	request.add(&one)
 	if known {
 		s.slow(SlowCall{block.ID, r.Sequence, request.Request, oda.Moment(*c.Sent()), took})
+		s.time(request, block.ID, timedCall{oda.Moment(*c.Sent()), took, r.Sequence})
 	}
-	return c
+	return c, true
 }
 
 func count(b bool) int64 {
@@ -111,7 +128,7 @@ func (t *Tally) add(other Tally) {
 }
 
 // request returns the counts of a request.
-func (s *total) request(name []byte) *FailedRequest {
+func (s *total) request(name []byte) *request {
 	if len(name) > requestBytes {
 		name = append(bytes.ToValidUTF8(name[:requestBytes], nil), "…"...)
 	}
@@ -122,35 +139,33 @@ func (s *total) request(name []byte) *FailedRequest {
 }
 
 // distinct begins to count a request separately.
-func (s *total) distinct(name string) *FailedRequest {
+func (s *total) distinct(name string) *request {
 	if len(s.requests) >= 2*maxRequests {
 		s.bound()
 	}
-	known := &FailedRequest{Request: name}
+	known := &request{FailedRequest: FailedRequest{Request: name}}
 	s.requests[name] = known
 	return known
 }
 
-// bound adds up the requests whose names sort after the first maxRequests. Which
-// ones these are depends neither on the order in which blocks are read nor on the
-// sums that are joined.
+// bound adds up the requests whose names sort after the first maxRequests, and forgets
+// errors beyond the first maxErrors. Which ones these are depends neither on the order in
+// which blocks are read nor on the sums that are joined.
 func (s *total) bound() {
-	if len(s.requests) <= maxRequests {
-		return
+	if len(s.requests) > maxRequests {
+		for _, name := range slices.Sorted(maps.Keys(s.requests))[maxRequests:] {
+			s.others.add(&s.requests[name].FailedRequest)
+			delete(s.requests, name)
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.requests))[maxRequests:] {
-		s.others.add(s.requests[name])
-		delete(s.requests, name)
+	if len(s.errors) > maxErrors {
+		for _, name := range slices.SortedFunc(maps.Keys(s.errors), errorName.compare)[maxErrors:] {
+			delete(s.errors, name)
+		}
 	}
 }
 
 func (r *FailedRequest) add(other *FailedRequest) {
-	for _, block := range other.Blocks {
-		if at, known := slices.BinarySearch(r.Blocks, block); !known && at < FailedBlocks {
-			r.Blocks = slices.Insert(r.Blocks, at, block)
-			r.Blocks = r.Blocks[:min(len(r.Blocks), FailedBlocks)]
-		}
-	}
 	r.Calls += other.Calls
 	r.Failures += other.Failures
 }
@@ -178,19 +193,27 @@ func reportOf(q Query, totals []total) *Report {
 	for i := range totals {
 		all.join(&totals[i])
 	}
-	report := &Report{From: oda.Moment(q.From), To: oda.Moment(q.To), Blocks: all.blocks, Slowest: all.slowest, FailuresByRequest: []FailedRequest{}}
+	report := &Report{
+		Zone: q.Zone, From: oda.Moment(q.From), To: oda.Moment(q.To), Blocks: all.blocks, Slowest: all.slowest,
+		FailuresByRequest: []FailedRequest{}, Notes: []json.RawMessage{}, TimeLost: []TimeLost{},
+	}
 	for i := range report.Blocks {
 		report.Tally.add(report.Blocks[i].Tally)
 	}
+	report.fillUse(all.telescopes)
 	slices.SortFunc(report.Blocks, func(a, b Block) int {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
 	})
 	all.bound()
-	all.others.Request, all.others.Blocks = OtherRequests, nil // they are many
-	for _, r := range append(slices.Collect(maps.Values(all.requests)), &all.others) {
+	report.Errors, report.Unusual = mostFrequent(all.errors), all.unusual()
+	all.others.Request = OtherRequests
+	for _, r := range all.requests {
 		if r.Failures > 0 {
-			report.FailuresByRequest = append(report.FailuresByRequest, *r)
+			report.FailuresByRequest = append(report.FailuresByRequest, r.FailedRequest)
 		}
+	}
+	if all.others.Failures > 0 {
+		report.FailuresByRequest = append(report.FailuresByRequest, all.others)
 	}
 	slices.SortFunc(report.FailuresByRequest, func(a, b FailedRequest) int {
 		return cmp.Or(cmp.Compare(b.Failures, a.Failures), strings.Compare(a.Request, b.Request))
@@ -209,7 +232,17 @@ func (s *total) join(other *total) {
 		if known == nil {
 			known = s.distinct(name)
 		}
-		known.add(r)
+		known.add(&r.FailedRequest)
+		known.joinTimes(r.timed)
 	}
 	s.others.add(&other.others)
+	if s.timed += other.timed; s.timed > maxTimed {
+		s.forgetTimes()
+	}
+	for name, e := range other.errors {
+		s.failure(name).join(e)
+	}
+	for name, u := range other.telescopes {
+		s.use(name).join(u)
+	}
 }

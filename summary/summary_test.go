@@ -37,10 +37,6 @@ func summaryOf(t *testing.T, kind oda.Kind, text string) oda.Summary {
 	if diff := cmp.Diff(*x.Summary(), unpacked); diff != "" || err != nil {
 		t.Errorf("the summary does not survive packing, %v:\n%s", err, diff)
 	}
-	e := &oda.Entity{Ref: oda.Ref{Kind: kind, ID: "the-identifier"}, Body: d.Body("the-identifier")}
-	if name, err := summary.NameOf(e); name != x.Summary().Name || err != nil {
-		t.Errorf("the name alone is %q, in the summary it is %q: %v", name, x.Summary().Name, err)
-	}
 	return *x.Summary()
 }
 

@@ -75,8 +75,13 @@ func absurdFile(t *testing.T, healthy string) (all []absurd) {
 		}
 		one := absurd{table: row.ColumnText(0), column: row.ColumnText(1)}
 		key := "rowid"
-		if one.table == "call_days" {
+		switch one.table {
+		case "call_days":
 			key = "day, entity, part"
+		case "failed_calls", "long_calls":
+			key = "at, identifier, sequence"
+		case "failed_hours":
+			key = "what, value, hour"
 		}
 		for _, one.value = range values {
 			one.row = fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s IS NOT NULL AND %[4]s IS NOT %[5]s LIMIT 1)", key, key, one.table, one.column, one.value)
@@ -91,7 +96,7 @@ func absurdFile(t *testing.T, healthy string) (all []absurd) {
 func absurdDatabase(t *testing.T, healthy string) (all []absurd) {
 	conn := env.Connect(t, healthy)
 	rows, err := conn.Query(t.Context(), `SELECT table_name, column_name, data_type, is_nullable = 'YES' FROM information_schema.columns
-		WHERE table_schema = 'public' AND table_name IN ('heads', 'versions', 'records', 'counts', 'creations', 'creation_keys', 'catalogue', 'call_days', 'changes', 'rounds', 'log_end')`)
+		WHERE table_schema = 'public' AND table_name IN ('heads', 'versions', 'records', 'counts', 'creations', 'creation_keys', 'catalogue', 'call_days', 'failed_calls', 'long_calls', 'changes', 'rounds', 'log_end')`)
 	must.Do(t, err)
 	defer rows.Close()
 	for rows.Next() {

@@ -21,6 +21,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/calls"
 	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
@@ -73,6 +74,7 @@ type Config struct {
 	MaxFollowers   int              // of the feed of changes
 	Limits         admission.Limits // of one caller
 	Origins        []string         // of web pages that may use the interface
+	Zones          []string         // of nights: ZONE for all, TELESCOPE=ZONE for those of a telescope
 
 	AuditLog     string // file; none if it is empty
 	AuditMayFail bool   // writes go on while it cannot be written
@@ -98,6 +100,7 @@ type App struct {
 	audit   *auditlog.Log
 	hub     *feed.Hub
 	api     *httpapi.API
+	nights  *night.Reporter
 	signIn  *web.SignIn // nil if people cannot sign in
 	admin   net.Addr    // nil without one
 	cancel  context.CancelFunc
@@ -132,6 +135,10 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 		}
 	}()
 	base, err := basePath(cfg.BasePath)
+	if err != nil {
+		return nil, err
+	}
+	zones, err := night.NewZones(cfg.Zones)
 	if err != nil {
 		return nil, err
 	}
@@ -207,13 +214,15 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	opened = append(opened, store.Close)
 	timed := metrics.NewMinter(minter, minterName(cfg))
 	archive := archive.New(store, timed)
-	searcher, tracer, nights := search.New(store), provenance.New(store), night.New(store)
-	progress := progress.New(store, nights)
-	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: naming.New(store), Provenance: tracer, Nights: nights, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
+	searcher, tracer, names, finder := search.New(store), provenance.New(store), naming.New(store), calls.New(store)
+	a.nights = night.New(store, names)
+	a.nights.SetZones(zones)
+	progress := progress.New(store, a.nights)
+	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: names, Provenance: tracer, Nights: a.nights, Calls: finder, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
 	a.hub = feed.New(ctx, archive, cfg.MaxFollowers, cfg.WriteTimeout)
 	opened = append(opened, func() error { a.hub.Wait(); return nil }) // before the store is closed
 	a.api, err = httpapi.New(httpapi.Config{
-		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: nights, Progress: progress, Exports: moving.Exports{From: store}, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
+		Archive: archive, Searcher: searcher, Provenance: tracer, Nights: a.nights, Calls: finder, Progress: progress, Exports: moving.Exports{From: store}, Feed: a.hub, Pages: site, SignIn: site.SignInPages(), Metrics: onMain, Backup: backups(store, cfg.Version),
 		BasePath: base, Origin: originOf(public), Origins: cfg.Origins, Proxies: cfg.Auth.Proxies,
 		Gate: gate, Local: gate.IsOpen() && isLoopback(listener.Addr()) && !cfg.Auth.Insecure, ReadOnly: cfg.ReadOnly,
 		Limits: cfg.Limits, Bounds: cfg.Bounds, WriteTimeout: cfg.WriteTimeout, Audit: a.audit, Log: cfg.Log,
@@ -336,12 +345,18 @@ func (a *App) Followers() int { return a.hub.Followers() }
 func (a *App) Reopen() error { return a.audit.Reopen() }
 
 // Reload changes what can be changed while the archive runs: the limits of one
-// caller, the origins of web pages that may use the interface, and the secret of the
-// archive at its OpenID provider. If one of them is not valid, nothing changes.
-func (a *App) Reload(limits admission.Limits, origins []string, clientSecret string) error {
+// caller, the origins of web pages that may use the interface, the time zones of nights,
+// and the secret of the archive at its OpenID provider. If one of them is not valid,
+// nothing changes.
+func (a *App) Reload(limits admission.Limits, origins, zones []string, clientSecret string) error {
+	nights, err := night.NewZones(zones)
+	if err != nil {
+		return err
+	}
 	if err := a.api.Reload(limits, origins); err != nil {
 		return err
 	}
+	a.nights.SetZones(nights)
 	if a.signIn != nil && a.signIn.Provider != nil {
 		a.signIn.Provider.UseSecret(clientSecret)
 	}

@@ -12,6 +12,7 @@ import (
 	"oda/internal/auth/session"
 	"oda/internal/httpapi"
 	"oda/internal/postgres"
+	"oda/night"
 )
 
 // Check returns everything that is wrong with a configuration, as far as that can be
@@ -47,6 +48,8 @@ func Check(cfg Config) (wrong []error) {
 		note(err)
 	}
 	note(httpapi.CheckOrigins(cfg.Origins))
+	_, err = night.NewZones(cfg.Zones)
+	note(err)
 	note(checkAddress(cfg))
 	note(checkAdmin(cfg))
 	note(checkAudit(cfg.AuditLog))

@@ -53,6 +53,7 @@ func TestThePythonInTheREADMERecordsSomething(t *testing.T) {
 
 // So do the commands of pages that have a whole example.
 func TestThePageAboutNightsWorks(t *testing.T)    { follow(t, page(t, "docs/night.md")) }
+func TestThePageAboutCallsWorks(t *testing.T)     { follow(t, page(t, "docs/calls.md")) }
 func TestThePageAboutSearchingWorks(t *testing.T) { follow(t, page(t, "docs/searching.md")) }
 
 // page reads a page of the repository.

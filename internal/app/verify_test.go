@@ -253,6 +253,27 @@ var damages = []damage{
 	{"a head knows a day that is not indexed", "", `UPDATE heads SET call_day = 1, calls_to = 4096 WHERE HEAD`, []string{"head: ExecutionBlock eb-m51: its head says that the index of days has a day that is not there"}},
 	{"a listing has another time of modification", "", `UPDATE heads SET listed_on = listed_on - 100000 WHERE HEAD`, []string{"index: ExecutionBlock eb-m51: listings by modification have it at another time"}},
 	{"a day is lost", `DELETE FROM call_days WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: the index of days does not lead to record 1, a call of 2026-11-12T00:00:00.000000Z"}},
+	{"a call that failed is lost", `DELETE FROM failed_calls WHERE HEAD AND sequence = 3`, "", []string{"index: ExecutionBlock eb-m51, record 3: the index of calls that failed does not have it"}},
+	{
+		"a call counts as failed", `INSERT INTO failed_calls (at, identifier, sequence, request, function, recorded_by) VALUES (1, 'eb-m51', 1, 'r', 'r', 'x')`,
+		`INSERT INTO failed_calls (kind, at, identifier, sequence, request, function, recorded_by) VALUES (3, 1, 'eb-m51', 1, 'r', 'r', 'x')`,
+		[]string{"index: ExecutionBlock eb-m51, record 1: the index of calls that failed has it, but it is none of them"},
+	},
+	{"a call has failed in another way", `UPDATE failed_calls SET error = 'Error' WHERE HEAD AND sequence = 3`, "", []string{"index: ExecutionBlock eb-m51, record 3: the index of calls that failed says something else of it"}},
+	{"a function has failed that was not called", `UPDATE failed_calls SET function = 'on' WHERE HEAD AND sequence = 3`, "", []string{"index: ExecutionBlock eb-m51, record 3: the index of calls that failed says something else of it"}},
+	{"a call that failed is not there", `UPDATE failed_calls SET sequence = 99 WHERE HEAD AND sequence = 3`, "", []string{
+		"index: ExecutionBlock eb-m51: the index of calls that failed has record 99, which is not there", "index: ExecutionBlock eb-m51, record 3: the index of calls that failed does not have it",
+	}},
+	{"a call that failed is of another block", `UPDATE failed_calls SET identifier = 'eb-none' WHERE HEAD AND sequence = 3`, "", []string{"of calls that failed has record 3, which is not there"}},
+	{"the hours of an error are lost", `DELETE FROM failed_hours WHERE what = 4`, "-", []string{"index: ExecutionBlock eb-m51, record 3: the hours of calls that failed do not lead to it by its function"}},
+	{"a call that lasted long is lost", `DELETE FROM long_calls WHERE HEAD AND sequence = 1`, "", []string{"index: ExecutionBlock eb-m51, record 1: the index of calls that lasted long does not have it"}},
+	{
+		"a call counts as long", `INSERT INTO long_calls (at, identifier, sequence, received) VALUES (1, 'eb-m51', 4, 1)`,
+		`INSERT INTO long_calls (kind, at, identifier, sequence, received) VALUES (3, 1, 'eb-m51', 4, 1)`,
+		[]string{"index: ExecutionBlock eb-m51, record 4: the index of calls that lasted long has it, but it is none of them"},
+	},
+	{"a call has lasted longer", `UPDATE long_calls SET received = received + 1 WHERE HEAD AND sequence = 1`, "", []string{"index: ExecutionBlock eb-m51, record 1: the index of calls that lasted long says something else of it"}},
+	{"a call that lasted long is not there", `UPDATE long_calls SET sequence = 0 WHERE HEAD AND sequence = 1`, "", []string{"index: ExecutionBlock eb-m51: the index of calls that lasted long has record 0, which is not there"}},
 	{"a status is edited", `UPDATE statuses SET status = 'Failed' WHERE BLOCK AND sequence = 3`, "", []string{"row: ExecutionBlock eb-m51, status 3: "}},
 	{"a status is said to be of another time", `UPDATE statuses SET at = at - 1 WHERE BLOCK AND sequence = 4`, "", []string{"row: ExecutionBlock eb-m51, status 4: "}},
 	{"a status is deleted", `DELETE FROM statuses WHERE BLOCK AND sequence = 2`, "", []string{"gap: ExecutionBlock eb-m51: status 2 is missing"}},
@@ -348,7 +369,7 @@ func postgresDamager(t *testing.T, healthy string) func(damage) string {
 	conn := env.Connect(t, healthy)
 	env.Exec(t, conn, "CREATE SCHEMA healthy")
 	restore := ""
-	for _, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days", "statuses", "standings", "changes", "rounds", "log_end"} {
+	for _, table := range []string{"heads", "versions", "records", "counts", "creations", "creation_keys", "catalogue", "call_days", "failed_calls", "long_calls", "statuses", "standings", "changes", "rounds", "log_end"} {
 		env.Exec(t, conn, "CREATE TABLE healthy."+table+" AS TABLE "+table)
 		restore += strings.ReplaceAll(`DELETE FROM TABLE t WHERE t::text NOT IN (SELECT h::text FROM healthy.TABLE h);
 			INSERT INTO TABLE SELECT * FROM healthy.TABLE h WHERE h::text NOT IN (SELECT t::text FROM TABLE t);`, "TABLE", table)

@@ -108,6 +108,7 @@ func oneLine(text []byte) []byte {
 // changes prints the log of changes.
 type changes struct {
 	After  *position `placeholder:"POSITION" help:"Start after this position, or now (default: at the first change, or now with --follow)."`
+	Last   *int      `placeholder:"N" help:"Start with the last N."`
 	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Only these kinds: sbds, sbis, ebs, prjs."`
 	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Only these identifiers."`
 	Limit  int       `placeholder:"N" help:"Print at most N; 0 is no limit."`
@@ -135,7 +136,15 @@ func (p *position) UnmarshalText(text []byte) error {
 }
 
 // Validate checks numbers.
-func (c *changes) Validate() error { return validLimit(c.Limit) }
+func (c *changes) Validate() error {
+	switch {
+	case c.Last != nil && *c.Last < 1:
+		return errors.New("--last must be 1 or more")
+	case c.Last != nil && c.After != nil:
+		return errors.New("--last and --after both say where to start; leave one out")
+	}
+	return validLimit(c.Limit)
+}
 
 // Run prints the changes in their order.
 func (c *changes) Run(ctx context.Context, archive *client.Client, to streams) error {
@@ -150,6 +159,12 @@ func (c *changes) Run(ctx context.Context, archive *client.Client, to streams) e
 	for _, name := range c.Kind {
 		kind, _ := oda.KindOf(name) // the flag allows no others
 		filter.Kinds = append(filter.Kinds, kind)
+	}
+	if c.Last != nil {
+		var err error
+		if after, err = beforeLast(ctx, archive, filter, *c.Last); err != nil {
+			return explain(archive, "changes", err)
+		}
 	}
 	list := pages(ctx, archive, after, filter)
 	if c.Follow {
@@ -184,6 +199,31 @@ func pages(ctx context.Context, archive *client.Client, after oda.Position, filt
 				return
 			}
 			after = page.Next
+		}
+	}
+}
+
+// beforeLast returns the position after which there are the last changes.
+func beforeLast(ctx context.Context, archive *client.Client, filter oda.ChangeFilter, count int) (oda.Position, error) {
+	end, err := archive.Changes(ctx, client.ChangesQuery{After: client.Now, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	// A filter may leave out most changes, so it looks back further and further.
+	for width := oda.Position(count); ; width *= 8 {
+		from := max(0, end.Next-width)
+		var found []oda.Position // before each change
+		for c, err := range pages(ctx, archive, from, filter) {
+			if err != nil {
+				return 0, err
+			}
+			found = append(found, c.Position-oda.Position(c.LastSequence-c.FirstSequence)-1)
+		}
+		if len(found) > count { // the first may have begun earlier
+			return found[len(found)-count], nil
+		}
+		if from == 0 {
+			return 0, nil
 		}
 	}
 }

@@ -50,7 +50,9 @@ type commands struct {
 	Edit    edit        `cmd:"" group:"Entities" help:"Change an entity in your editor."`
 	Status  status      `cmd:"" group:"Entities" help:"Print the statuses of an entity, or say one."`
 	Changes changes     `cmd:"" group:"Entities" reads:"" help:"Print what was stored, recorded and said, oldest first; with -f, follow new changes."`
+	Calls   findCalls   `cmd:"" group:"Entities" reads:"" help:"Find calls, such as those that failed, or count them."`
 	Night   nightReport `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
+	Running running     `cmd:"" group:"Entities" reads:"" help:"Print the calls that are running now; with -f, whenever they change."`
 	Whoami  whoami      `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`
 
 	settings settings

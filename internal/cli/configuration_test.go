@@ -74,7 +74,7 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 		t.Errorf("a page of another origin is answered %d before", status)
 	}
 
-	set("max-depth: 60\ntrust-proxy: 127.0.0.0/8\nlog-level: debug\ncaller-rate: 0.1\ncors-origin: [https://tools.example]\n")
+	set("max-depth: 60\ntrust-proxy: 127.0.0.0/8\nlog-level: debug\ncaller-rate: 0.1\ncors-origin: [https://tools.example]\nzone: [Africa/Johannesburg, ska_low=Australia/Perth]\n")
 	p.Signal(syscall.SIGHUP)
 	for _, line := range []string{
 		`"level":"INFO","msg":"SIGHUP: the setting was changed","setting":"log-level","from":"info","to":"debug"`,
@@ -83,6 +83,11 @@ func TestSIGHUPAppliesSettingsThatHaveChanged(t *testing.T) {
 		`"level":"WARN","msg":"SIGHUP: the setting has changed; restart to apply it","setting":"max-depth","from":"50","to":"60"`,
 	} {
 		p.AwaitLog(line)
+	}
+	for query, zone := range map[string]string{"": "Africa/Johannesburg", "&telescope=ska_low": "Australia/Perth", "&telescope=x": "Africa/Johannesburg", "&telescope=ska_low&zone=UTC": "UTC"} {
+		if _, body := env.Send(t, "GET", p.URL+"/night?date=2026-03-01"+query, "", "X-Forwarded-User", fmt.Sprint("bob", len(query)), "X-Forwarded-Groups", "oda-reader"); !strings.Contains(string(body), `{"zone":"`+zone+`"`) {
+			t.Errorf("with %q the zone is not %s: %s", query, zone, body)
+		}
 	}
 	if status := put(); status != 200 {
 		t.Errorf("a page of the origin is answered %d afterwards", status)

@@ -2,100 +2,35 @@ package cli
 
 import (
 	"bytes"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"oda/internal/rawjson"
+	"oda/internal/sheet"
 )
-
-// csvTable writes JSON values as the rows of a table for other programs. Its columns are
-// members of the values, or of their metadata or status.
-type csvTable struct {
-	look
-	out     *csv.Writer
-	columns []string
-}
-
-// newCSV begins a table.
-func newCSV(w io.Writer, l look, columns []string) (*csvTable, error) {
-	t := &csvTable{l, csv.NewWriter(w), columns}
-	return t, t.write(columns)
-}
-
-// add writes a row. A value that is no object is the only cell of its row.
-func (t *csvTable) add(value []byte) error {
-	row := make([]string, len(t.columns))
-	if value[0] != '{' {
-		row[0] = csvCell(value)
-		return t.write(row)
-	}
-	for key, member := range rawjson.Members(value) {
-		if i := slices.Index(t.columns, string(key)); i >= 0 {
-			row[i] = csvCell(member)
-		}
-		if string(key) == "metadata" || string(key) == "status" && member[0] == '{' {
-			for key, member := range rawjson.Members(member) {
-				if i := slices.Index(t.columns, string(key)); i >= 0 {
-					row[i] = csvCell(member)
-				}
-			}
-		}
-	}
-	return t.write(row)
-}
-
-// write writes cells at once.
-func (t *csvTable) write(row []string) error {
-	shown := make([]string, len(row))
-	for i, text := range row {
-		shown[i] = t.safe(text)
-	}
-	_ = t.out.Write(shown) // Error has it
-	t.out.Flush()
-	return t.out.Error()
-}
-
-// csvCell returns a JSON value as a cell. A text that a spreadsheet would take for a
-// formula has a ' before it.
-func csvCell(value []byte) string {
-	switch {
-	case string(value) == "null":
-		return ""
-	case value[0] != '"':
-		return string(oneLine(value))
-	}
-	text := rawjson.Unquote(value)
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
-}
 
 // printPlaces prints a document as a table of its values, each with the JSON pointer to it.
 func (l look) printPlaces(out io.Writer, document []byte) error {
-	t, err := newCSV(out, l, []string{"pointer", "value"})
+	t, err := sheet.NewShown(out, []string{"pointer", "value"}, l.safe)
 	if err != nil {
 		return err
 	}
-	return t.places("", bytes.TrimSpace(document))
+	return addPlaces(t, "", bytes.TrimSpace(document))
 }
 
-// places writes the values in a value of a document, which is at a pointer.
-func (t *csvTable) places(pointer string, value []byte) (err error) {
+// addPlaces writes the values in a value of a document, which is at a pointer.
+func addPlaces(t *sheet.Table, pointer string, value []byte) (err error) {
 	n := 0
 	for key, member := range rawjson.Members(value) {
 		name := strings.NewReplacer("~", "~0", "/", "~1").Replace(string(key))
-		if err = t.places(pointer+"/"+name, member); err != nil {
+		if err = addPlaces(t, pointer+"/"+name, member); err != nil {
 			return err
 		}
 		n++
 	}
 	for element := range rawjson.Elements(value) {
-		if err = t.places(fmt.Sprintf("%s/%d", pointer, n), element); err != nil {
+		if err = addPlaces(t, fmt.Sprintf("%s/%d", pointer, n), element); err != nil {
 			return err
 		}
 		n++
@@ -103,7 +38,7 @@ func (t *csvTable) places(pointer string, value []byte) (err error) {
 	if n > 0 {
 		return nil
 	}
-	return t.write([]string{pointer, csvCell(value)})
+	return t.Write([]string{pointer, sheet.Cell(value)})
 }
 
 // reporting is how commands print a result that people read as text.
@@ -130,12 +65,9 @@ func (l look) printResult(out io.Writer, format string, result any) error {
 
 // printRows prints values as a table of CSV.
 func printRows[T any](l look, out io.Writer, columns []string, values []T) error {
-	t, err := newCSV(out, l, columns)
-	for i := 0; i < len(values) && err == nil; i++ {
-		var text []byte
-		if text, err = json.Marshal(values[i]); err == nil {
-			err = t.add(text)
-		}
+	t, err := sheet.NewShown(out, columns, l.safe)
+	if err != nil {
+		return err
 	}
-	return err
+	return sheet.AddAll(t, values)
 }

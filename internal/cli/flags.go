@@ -165,14 +165,14 @@ func (m *moment) Decode(ctx *kong.DecodeContext) error {
 	}
 	at, err := oda.ParseTime(text)
 	if err != nil {
-		return fmt.Errorf("%q %w, or as yesterday, last-night, or 2h, which is two hours ago", text, err)
+		return fmt.Errorf("%q %w, or as yesterday, yesterday 20:13, last-night, or 2h, which is two hours ago", text, err)
 	}
 	m.Time = at
 	return nil
 }
 
-// spoken returns the time that a word means. As with dates, a day begins at
-// midnight in UTC; a night begins at noon.
+// spoken returns the time that words mean. As with dates, a day begins at midnight
+// in UTC; a night begins at noon. A time without a day is the last one before now.
 func spoken(text string, now time.Time) (time.Time, bool) {
 	const day = 24 * time.Hour
 	midnight := now.Truncate(day)
@@ -186,6 +186,9 @@ func spoken(text string, now time.Time) (time.Time, bool) {
 	case "last-night":
 		return midnight.Add(-day / 2), true
 	}
+	if at, ok := timeOfDay(text, now); ok {
+		return at, true
+	}
 	text = strings.TrimPrefix(text, "-") // as other programs write it
 	for suffix, days := range map[string]int{"d": 1, "w": 7} {
 		if count, ok := strings.CutSuffix(text, suffix); ok {
@@ -195,6 +198,25 @@ func spoken(text string, now time.Time) (time.Time, bool) {
 	}
 	ago, err := time.ParseDuration(text)
 	return now.Add(-ago), err == nil && ago >= 0 && text != "0"
+}
+
+// timeOfDay returns a time of yesterday or today, or the last one before now.
+func timeOfDay(text string, now time.Time) (time.Time, bool) {
+	const day = 24 * time.Hour
+	for word, ago := range map[string]time.Duration{"yesterday ": day, "today ": 0, "": 0} {
+		for _, layout := range []string{"15:04", time.TimeOnly} {
+			clock, err := time.Parse(word+layout, text)
+			if err != nil {
+				continue
+			}
+			at := now.Truncate(day).Add(clock.Sub(clock.Truncate(day)) - ago)
+			if word == "" && at.After(now) {
+				at = at.Add(-day)
+			}
+			return at, true
+		}
+	}
+	return now, false
 }
 
 // network is a range of addresses, or one address.

@@ -45,6 +45,12 @@ func TestWhatComesIsPrinted(t *testing.T) {
 	seen := followed(t, host, true, "ebs", "records", "eb-1", "--follow", "--color=never")
 	seen.want("SEQUENCE", "REQUEST")
 	seen.want("1 ", "one")
+	running := followed(t, host, false, "running", "-f")
+	running.want(`{"running":[]}`)
+	if status, answer := env.Send(t, "PUT", "http://"+host+"/api/v1/ebs/eb-1/running/k", `{"request":"scan"}`); status != 204 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	running.want(`"request":"scan"`)
 	all := followed(t, host, false, "changes", "-f", "--after=0")
 	all.want(`{"position":2,`, `"change":"stored"`)
 
@@ -61,7 +67,8 @@ func TestWhatComesIsPrinted(t *testing.T) {
 	seen.want("3 ", "failed", "three")
 	all.want(`"id":"eb-1","change":"recorded"`)
 	all.want(`"id":"sbd-1","change":"stored"`)
-	for _, f := range []*follower{calls, seen, all} {
+	running.want(`{"running":[]}`) // the recorder has not said it again
+	for _, f := range []*follower{calls, seen, running, all} {
 		f.interrupt()
 	}
 }

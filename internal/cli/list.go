@@ -8,8 +8,10 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 
 	"oda/client"
+	"oda/internal/sheet"
 )
 
 // printer prints a list as it arrives: for people a table, for programs a line for each
@@ -80,6 +82,8 @@ func (p *printer[T]) writing(w *bufio.Writer, format string) (writing[T], error)
 		return p.table(w), nil
 	case format == "csv":
 		return p.csv(w)
+	case format == "markdown":
+		return p.markdown(w), nil
 	case format == "yaml" && p.single:
 		return writing[T]{func(one T) error {
 			w.WriteString("---\n")
@@ -115,13 +119,29 @@ func (p *printer[T]) table(w *bufio.Writer) writing[T] {
 	}, func() error { return t.flush(w) }}
 }
 
+// markdown writes the table of people as one of Markdown.
+func (p *printer[T]) markdown(w *bufio.Writer) writing[T] {
+	escape := strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "<", "\\<", "[", "\\[", "#", "\\#")
+	line := func(cells []string) { w.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(p.header)
+	line(slices.Repeat([]string{"---"}, len(p.header)))
+	return writing[T]{func(one T) error {
+		var cells []string
+		for _, c := range p.row(one) {
+			cells = append(cells, escape.Replace(visible(c.text)))
+		}
+		line(cells)
+		return nil
+	}, w.Flush}
+}
+
 func (p *printer[T]) csv(w *bufio.Writer) (writing[T], error) {
 	flat := p.flat
 	if flat == nil {
 		flat = p.json
 	}
-	t, err := newCSV(w, p.look, p.columns)
-	return writing[T]{func(one T) error { return t.add(flat(one)) }, w.Flush}, err
+	t, err := sheet.NewShown(w, p.columns, p.safe)
+	return writing[T]{func(one T) error { return t.Add(flat(one)) }, w.Flush}, err
 }
 
 // array writes a JSON array. It is closed only if the list is complete.

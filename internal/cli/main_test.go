@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"oda/client"
 	"oda/internal/test/env"
 )
 
@@ -77,6 +79,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"answers": answers,
 			"appends": appends,
+			"begins":  begins,
 			"fails":   fails,
 			"many":    many,
 			"piped":   piped,
@@ -121,6 +124,15 @@ func TestScripts(t *testing.T) {
 
 // slowOpening is what a server logs if this machine is so busy that opening takes long.
 var slowOpening = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg="opening the archive takes long".*\n`)
+
+// begins says that a call is running: host, block, key, device.
+func begins(ts *testscript.TestScript, _ bool, args []string) {
+	c, err := client.New(args[0], client.WithUser("mid"))
+	ts.Check(err)
+	ts.Check(c.Begin(context.Background(), args[1], args[2], client.NewRunning{
+		Request: "scan", Arguments: []byte(`{"kwargs":{"device":"` + args[3] + `"}}`), SentAt: time.Date(2026, 3, 1, 21, 4, 11, 0, time.UTC),
+	}))
+}
 
 // fails runs a command that must fail with an exit code and one line on stderr.
 func fails(ts *testscript.TestScript, _ bool, args []string) {

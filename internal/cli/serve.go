@@ -22,11 +22,12 @@ import (
 
 // serve serves an archive.
 type serve struct {
-	Config   string `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings, YAML. Its keys are the names of these flags. SIGHUP reads it again."`
-	Listen   string `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
-	Db       string `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where to keep the archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
-	Export   string `env:"ODA_EXPORT" placeholder:"FILE" help:"Show this export instead, read-only, as \"oda export\" wrote it. It is unpacked into a temporary archive."`
-	BasePath string `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
+	Config   string   `env:"ODA_CONFIG" placeholder:"FILE" help:"File of settings, YAML. Its keys are the names of these flags. SIGHUP reads it again."`
+	Listen   string   `default:"127.0.0.1:8080" env:"ODA_LISTEN" placeholder:"HOST:PORT" help:"Address to listen on (default ${default}). Port 0 picks a free port."`
+	Db       string   `default:"sqlite:oda-data/archive.db" env:"ODA_DB" placeholder:"DATABASE" help:"Where to keep the archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database (default ${default})."`
+	Export   string   `env:"ODA_EXPORT" placeholder:"FILE" help:"Show this export instead, read-only, as \"oda export\" wrote it. It is unpacked into a temporary archive."`
+	BasePath string   `env:"ODA_BASE_PATH" placeholder:"/PATH" help:"Prefix before all paths, such as a cluster namespace."`
+	Zone     []string `env:"ODA_ZONE" reload:"hangup" placeholder:"ZONE" help:"Time zone in which nights last from noon to noon, such as Africa/Johannesburg, or that of one telescope, such as ska_low=Australia/Perth. Without it UTC."`
 	logging  `embed:""`
 
 	TLSCert string `name:"tls-cert" env:"ODA_TLS_CERT" reload:"followed" placeholder:"FILE" group:"Transport" help:"Certificate to speak HTTPS with, PEM, with the certificates between it and the root. Read again when the file changes. Without it the archive speaks HTTP."`
@@ -114,7 +115,7 @@ func (s *serve) config(version string, log *slog.Logger) (app.Config, error) {
 	return app.Config{
 		Listen: s.Listen, AdminListen: s.AdminListen, Database: s.Db, BasePath: s.BasePath,
 		TLSCertificate: s.TLSCert, TLSKey: s.TLSKey,
-		Limits: s.limits(), Origins: s.CORSOrigin,
+		Limits: s.limits(), Origins: s.CORSOrigin, Zones: s.Zone,
 		SkuidURL: s.SkuidURL, SkuidTypes: s.SkuidTypes, Generator: s.Generator.orDefault(),
 		Auth:      auth.Config{Tokens: s.Tokens, Proxies: prefixes(s.TrustProxy), Insecure: s.Insecure},
 		OIDC:      oidc.Config{Issuer: s.OidcIssuer, Audience: s.OidcAudience, Roles: s.OidcRoles, ClientID: s.OidcClientID, ClientSecret: secret},
@@ -178,7 +179,7 @@ func (s *serve) hangup(a *app.App, again *reloading) {
 		if err != nil {
 			return err
 		}
-		return a.Reload(next.Serve.limits(), next.Serve.CORSOrigin, secret)
+		return a.Reload(next.Serve.limits(), next.Serve.CORSOrigin, next.Serve.Zone, secret)
 	})
 }
 

@@ -27,6 +27,13 @@ func TestTimesAsPeopleSayThem(t *testing.T) {
 		"1w":                    "2026-02-23T05:30:15Z",
 		"0d":                    "2026-03-02T05:30:15Z",
 		"20000w":                "1642-11-10T05:30:15Z",
+		"yesterday 20:13":       "2026-03-01T20:13:00Z",
+		"today 04:05:06":        "2026-03-02T04:05:06Z",
+		"05:30":                 "2026-03-02T05:30:00Z",
+		"20:13":                 "2026-03-01T20:13:00Z", // it is not yet 20:13 today
+		"last-night 20:13":      "",
+		"yesterday 25:00":       "",
+		"yesterday ":            "",
 		"":                      "",
 		"h":                     "",
 		"-2h":                   "2026-03-02T03:30:15Z",
@@ -47,7 +54,7 @@ func TestTimesAsPeopleSayThem(t *testing.T) {
 // A record may have a response in the year 9999, which is later than Go can count from here.
 func TestANightOfEndlessCalls(t *testing.T) {
 	var out strings.Builder
-	must.Do(t, printNight(&out, look{}, &night.Report{Tally: night.Tally{Calls: 1, Took: math.MaxInt64}}))
+	must.Do(t, printNight(&out, look{}, &night.Report{Zone: "UTC", Busy: math.MaxInt64, Tally: night.Tally{Calls: 1}}))
 	if !strings.Contains(out.String(), " 2562047h47m16") {
 		t.Errorf("%s", out.String())
 	}

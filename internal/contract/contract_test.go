@@ -345,11 +345,12 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		got = append(got, op.Method+" "+op.Path+" "+op.ID)
 	}
 	want := []string{
-		"GET / home", "PUT / storeSeveral", "GET /backup backup", "GET /changes changes",
+		"GET / home", "PUT / storeSeveral", "GET /backup backup", "GET /calls findCalls", "GET /calls/tally tallyCalls", "GET /changes changes",
 		"GET /ebs listEBs", "POST /ebs createEB", "POST /ebs/create createEmptyEB",
 		"GET /ebs/search searchEBs", "GET /ebs/{eb_id} getEB", "PUT /ebs/{eb_id} storeEB", "GET /ebs/{eb_id}/diff diffEB", "GET /ebs/{eb_id}/provenance provenanceOfEB",
 		"PATCH /ebs/{eb_id}/request_response recordPatch", "POST /ebs/{eb_id}/request_response recordPost",
 		"GET /ebs/{eb_id}/request_responses readRecords", "POST /ebs/{eb_id}/request_responses recordBatch",
+		"GET /ebs/{eb_id}/running runningInEB", "DELETE /ebs/{eb_id}/running/{key} withdrawCall", "PUT /ebs/{eb_id}/running/{key} beginCall",
 		"GET /ebs/{eb_id}/status getStatusOfEB", "POST /ebs/{eb_id}/status sayStatusOfEB", "GET /ebs/{eb_id}/status/history listStatusesOfEB",
 		"GET /ebs/{eb_id}/versions listEBVersions", "GET /ebs/{eb_id}/versions/{version} getEBVersion",
 		"GET /export export",
@@ -360,6 +361,7 @@ func TestOperationsAreListedByPathAndMethod(t *testing.T) {
 		"GET /prjs/{prj_id}/diff diffPRJ", "GET /prjs/{prj_id}/progress progressOfPRJ", "GET /prjs/{prj_id}/provenance provenanceOfPRJ", "GET /prjs/{prj_id}/status getStatusOfPRJ", "POST /prjs/{prj_id}/status sayStatusOfPRJ", "GET /prjs/{prj_id}/status/history listStatusesOfPRJ",
 		"GET /prjs/{prj_id}/versions listPRJVersions", "GET /prjs/{prj_id}/versions/{version} getPRJVersion",
 		"GET /problems problems", "GET /problems/{code} problem",
+		"GET /running running",
 		"GET /sbds listSBDs", "POST /sbds createSBD", "GET /sbds/search searchSBDs", "GET /sbds/{sbd_id} getSBD", "PUT /sbds/{sbd_id} storeSBD",
 		"GET /sbds/{sbd_id}/diff diffSBD", "GET /sbds/{sbd_id}/provenance provenanceOfSBD", "GET /sbds/{sbd_id}/status getStatusOfSBD", "POST /sbds/{sbd_id}/status sayStatusOfSBD", "GET /sbds/{sbd_id}/status/history listStatusesOfSBD",
 		"GET /sbds/{sbd_id}/versions listSBDVersions", "GET /sbds/{sbd_id}/versions/{version} getSBDVersion",

@@ -70,8 +70,8 @@ func (p parameter) checkable() error {
 		return fmt.Errorf("it cannot be in %q", p.in)
 	case p.repeats():
 		return nil
-	case !text && !(p.schema.kinds == setOf(rawjson.Number) && p.schema.integer):
-		return errors.New("only texts and integers are checked")
+	case !text && p.schema.kinds != setOf(rawjson.Number):
+		return errors.New("only texts and numbers are checked")
 	}
 	return nil
 }
@@ -117,7 +117,9 @@ func (p *parameter) check(value string, given bool) string {
 		return ""
 	case p.schema.integer && !isInteger(value):
 		return "Must be an integer."
-	case p.schema.integer:
+	case p.schema.kinds == setOf(rawjson.Number) && !isNumber(value):
+		return "Must be a number."
+	case p.schema.kinds == setOf(rawjson.Number):
 		return p.schema.checkNumber([]byte(value))
 	case !p.schema.checksText():
 		return ""
@@ -125,6 +127,11 @@ func (p *parameter) check(value string, given bool) string {
 		return "Must be valid UTF-8."
 	}
 	return p.schema.checkText([]byte(value))
+}
+
+// isNumber reports whether a parameter is a number as JSON spells it.
+func isNumber(value string) bool {
+	return value != "" && (value[0] == '-' || '0' <= value[0] && value[0] <= '9') && rawjson.Check([]byte(value), 1) == nil
 }
 
 // isInteger reports whether a parameter is an integer in plain decimal digits.

@@ -26,11 +26,12 @@ type DaySpan struct {
 // DaySpans returns a span for each day of the records. DayOfRecording may turn out
 // to be the same day as another span. If it occurs, all spans begin with the first
 // record, so that it does not matter which of the two counts.
-func DaySpans(days []oda.Day) []DaySpan {
+func DaySpans(keys []oda.CallKeys) []DaySpan {
 	var spans []DaySpan
 	byDay := make(map[oda.Day]int)
-	for i, day := range days {
-		if i > 0 && day == days[i-1] {
+	for i := range keys {
+		day := keys[i].Day
+		if i > 0 && day == keys[i-1].Day {
 			spans[byDay[day]].Last = i
 			continue
 		}

@@ -54,7 +54,11 @@ func TestASpanHasAllRecordsOfADay(t *testing.T) {
 		{[]oda.Day{3, 3, 4, 4, 3, 5}, []engine.DaySpan{{First: 0, Last: 4, Day: 3}, {First: 2, Last: 3, Day: 4}, {First: 5, Last: 5, Day: 5}}},
 		{[]oda.Day{4, oda.DayOfRecording, 3}, []engine.DaySpan{{First: 0, Last: 0, Day: 4}, {First: 0, Last: 1, Day: oda.DayOfRecording}, {First: 0, Last: 2, Day: 3}}},
 	} {
-		if diff := cmp.Diff(test.want, engine.DaySpans(test.days)); diff != "" {
+		var keys []oda.CallKeys
+		for _, day := range test.days {
+			keys = append(keys, oda.CallKeys{Day: day})
+		}
+		if diff := cmp.Diff(test.want, engine.DaySpans(keys)); diff != "" {
 			t.Errorf("%v (- wanted, + got):\n%s", test.days, diff)
 		}
 	}

@@ -8,16 +8,16 @@ import (
 
 // What both engines need to load entries of a log.
 
-// DaysOf returns the day of the call of each record that an entry adds.
-func DaysOf(e *oda.LogEntry) []oda.Day {
+// KeysOf returns what the call of each record that an entry adds is found by.
+func KeysOf(e *oda.LogEntry) []oda.CallKeys {
 	if !e.Stored() {
-		return []oda.Day{oda.CallDay(e.Body.Text).Or(e.On)}
+		return []oda.CallKeys{oda.KeysOfCall(e.Body.Text)}
 	}
-	days := make([]oda.Day, len(e.Came))
+	keys := make([]oda.CallKeys, len(e.Came))
 	for i := range e.Came {
-		days[i] = oda.CallDay(e.Came[i].Text).Or(e.On)
+		keys[i] = oda.KeysOfCall(e.Came[i].Text)
 	}
-	return days
+	return keys
 }
 
 // ListBodies returns records that came with a version as they are written.

@@ -10,6 +10,7 @@ import (
 // Numbered is the text of a record with its sequence number and its stored digest.
 type Numbered struct {
 	Sequence   int64
+	By         string // who recorded it
 	RecordedOn oda.Instant
 	Text       []byte
 	Digest     oda.Digest
@@ -85,7 +86,7 @@ func Later(ctx context.Context, bytes int64, read func() ([]byte, error)) func()
 func Records(of Version, runs Runs, read func(first, last int64) ([]Numbered, error)) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
 		for r, err := range InParts(of, runs, read) {
-			if !yield(oda.Record{Sequence: r.Sequence, RecordedOn: r.RecordedOn, Text: r.Text}, err) {
+			if !yield(oda.Record{Sequence: r.Sequence, By: r.By, RecordedOn: r.RecordedOn, Text: r.Text}, err) {
 				return
 			}
 		}

@@ -42,6 +42,14 @@ func (r Runs) Behind(sequence int64) Runs {
 	return behind
 }
 
+// Among returns the part of the runs that is in a range of sequence numbers.
+func (r Runs) Among(s oda.Sequences) Runs { return r.Within(Runs{Run(s)}) }
+
+// Has reports whether the runs have a record.
+func (r Runs) Has(sequence int64) bool {
+	return slices.ContainsFunc(r, func(run Run) bool { return run.First <= sequence && sequence <= run.Last })
+}
+
 // Count returns the number of records.
 func (r Runs) Count() int64 {
 	n := int64(0)

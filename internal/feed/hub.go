@@ -26,7 +26,10 @@ type Hub struct {
 
 	mu        sync.Mutex
 	followers int
-	tail      *tail // nil while nobody follows
+	tail      *tail  // nil while nobody follows changes
+	tailed    int    // those who do
+	watch     *watch // nil while nobody follows what is running
+	watched   int
 }
 
 // New returns a hub for at most the given number of followers. Each must receive what is sent
@@ -48,22 +51,31 @@ func errStopping() error {
 	return oda.Errorf(oda.Unavailable, "The archive is stopping. Follow it again shortly, from where you are.")
 }
 
-// join adds a follower. It must leave.
+// admit counts a follower, if there is room for one more.
+func (h *Hub) admit() error {
+	if h.stop.Err() != nil {
+		return errStopping()
+	}
+	if h.followers >= h.most {
+		return oda.Errorf(oda.Overloaded, "%d clients follow the archive already, which is the limit. "+
+			"Try again shortly, or ask from time to time without waiting.", h.most)
+	}
+	h.followers++
+	h.ended.Add(1)
+	return nil
+}
+
+// join adds a follower of changes. It must leave.
 func (h *Hub) join() (*tail, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stop.Err() != nil {
-		return nil, errStopping()
-	}
-	if h.followers >= h.most {
-		return nil, oda.Errorf(oda.Overloaded, "%d clients follow the archive already, which is the limit. "+
-			"Try again shortly, or ask from time to time without waiting.", h.most)
+	if err := h.admit(); err != nil {
+		return nil, err
 	}
 	if h.tail == nil || h.tail.failed() {
 		h.tail = h.newTail()
 	}
-	h.followers++
-	h.ended.Add(1)
+	h.tailed++
 	return h.tail, nil
 }
 
@@ -71,7 +83,8 @@ func (h *Hub) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer h.ended.Done()
-	if h.followers--; h.followers == 0 {
+	h.followers--
+	if h.tailed--; h.tailed == 0 {
 		h.tail.end()
 		h.tail = nil
 	}

@@ -15,6 +15,7 @@ import (
 	"oda"
 	"oda/api"
 	"oda/archive"
+	"oda/calls"
 	"oda/internal/admission"
 	"oda/internal/auditlog"
 	"oda/internal/auth"
@@ -68,6 +69,7 @@ type Config struct {
 	Searcher   *search.Searcher
 	Provenance *provenance.Tracer
 	Nights     *night.Reporter
+	Calls      *calls.Finder
 	Progress   *progress.Reporter
 	Exports    Exports
 
@@ -163,7 +165,7 @@ func (a *API) wholeServer(c *call) {
 }
 
 // serverMethods lists the methods that at least one path supports.
-const serverMethods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
+const serverMethods = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 // normal reports whether a path has no "." or ".." segments and begins with a
 // slash, so that everything on its way interprets it the same way. An empty path

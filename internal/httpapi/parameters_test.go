@@ -42,6 +42,7 @@ func TestParametersThatAnOperationDoesNotHave(t *testing.T) {
 		{"GET", "/ebs/a/status/history?limt=1", "", "query:limt", "limit"},
 		{"POST", "/ebs/a/status?reason=x", `{"status":"a"}`, "query:reason", ""},
 		{"GET", "/ebs/search?clas=done", "", "query:clas", "class"},
+		{"GET", "/calls/tally?outcom=failed&by=error", "", "query:outcom", "outcome"},
 		{"PUT", "/ebs/a?record=keep", `{}`, "query:record", "records"},
 		{"PUT", "/sbds/a?records=keep", `{}`, "query:records", ""},
 		{"PUT", "/sbis/a?records=keep", `{}`, "query:records", ""},

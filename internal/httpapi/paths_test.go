@@ -98,7 +98,7 @@ func TestTargetsThatAreNotPaths(t *testing.T) {
 	send := func(line string) *env.Reply {
 		return raw(t, a, line+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 	}
-	const methods = "GET, HEAD, OPTIONS, PATCH, POST, PUT"
+	const methods = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 	r := want(t, 200, send("OPTIONS *"))
 	if r.Header.Get("Allow") != methods || len(r.Raw) != 0 {
 		t.Errorf("OPTIONS * is answered %v %q", r.Header, r.Raw)

@@ -43,6 +43,7 @@ var problems = map[oda.Code]problemKind{
 	oda.UnknownVersion:     {http.StatusUnprocessableEntity, "There is no such version"},
 	oda.DiffTooLarge:       {http.StatusUnprocessableEntity, "The documents are too large to compare"},
 	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests from one caller"},
+	oda.TooManyRunning:     {http.StatusTooManyRequests, "Too many calls are running"},
 	oda.Internal:           {http.StatusInternalServerError, "Internal server error"},
 	oda.DamagedText:        {http.StatusInternalServerError, "The stored text is damaged"},
 	oda.IdentifierService:  {http.StatusInternalServerError, "No identifier available"},
@@ -52,7 +53,7 @@ var problems = map[oda.Code]problemKind{
 }
 
 // retryAfter has the values of Retry-After, in seconds.
-var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5", oda.Unaudited: "5"}
+var retryAfter = map[oda.Code]string{oda.Overloaded: "1", oda.Unavailable: "5", oda.Unaudited: "5", oda.TooManyRunning: "60"}
 
 // problemBody is RFC 9457's document.
 type problemBody struct {

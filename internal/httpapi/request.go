@@ -196,7 +196,8 @@ func (c *call) receive() ([]byte, error) {
 	if !isJSON(c.r.Header) {
 		return nil, oda.Errorf(oda.WrongMedia, "The body must be JSON: send it with Content-Type: application/json and without a Content-Encoding.")
 	}
-	if length > c.api.cfg.Bounds.Body {
+	most := c.mostBody()
+	if length > most {
 		return nil, c.tooLarge()
 	}
 	room := min(length, firstRead)
@@ -212,7 +213,7 @@ func (c *call) receive() ([]byte, error) {
 		n, err := c.r.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
-		case int64(len(buf)) > c.api.cfg.Bounds.Body:
+		case int64(len(buf)) > most:
 			return nil, c.tooLarge()
 		case err == io.EOF:
 			// Closing keeps net/http from looking for more when the answer is sent.
@@ -228,7 +229,7 @@ func (c *call) receive() ([]byte, error) {
 			}
 			return nil, oda.Errorf(oda.InvalidRequest, "The body is incomplete. Send it again.").Because(err)
 		case len(buf) == cap(buf):
-			more := min(int64(cap(buf)), c.api.cfg.Bounds.Body+1-int64(cap(buf)))
+			more := min(int64(cap(buf)), most+1-int64(cap(buf)))
 			if length > 0 {
 				more = min(more, max(length+1-int64(cap(buf)), 1))
 			}
@@ -256,7 +257,18 @@ func (c *call) reserve(n int64) bool {
 	return true
 }
 
+// mostBody is how many bytes the body may have.
+func (c *call) mostBody() int64 {
+	if c.op != nil && c.op.ID == beginOperation {
+		return min(runningBody, c.api.cfg.Bounds.Body)
+	}
+	return c.api.cfg.Bounds.Body
+}
+
 func (c *call) tooLarge() error {
+	if most := c.mostBody(); most < c.api.cfg.Bounds.Body {
+		return oda.Errorf(oda.BodyTooLarge, "The body is larger than %d bytes, which is all that this operation takes. Nothing was stored. Send less.", most)
+	}
 	return oda.Errorf(oda.BodyTooLarge, "The body is larger than the limit of %d bytes. Nothing was stored. "+
 		"Send less at a time, or ask the operator for a larger limit (--max-body).", c.api.cfg.Bounds.Body)
 }

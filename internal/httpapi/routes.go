@@ -76,8 +76,15 @@ func (a *API) routes() []route {
 		{operation: "recordBatch", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.recordBatch},
 		{operation: "readRecords", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.readRecords},
 
+		{operation: beginOperation, role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.begin},
+		{operation: "withdrawCall", role: auth.Recorder, kind: oda.ExecutionBlock, handle: a.withdraw},
+		{operation: "runningInEB", role: auth.Reader, class: admission.Reading, kind: oda.ExecutionBlock, handle: a.runningIn},
+		{operation: "running", role: auth.Reader, class: admission.Reading, handle: a.running},
+
 		{operation: "whoami", role: auth.Reader, class: admission.Reading, handle: a.whoami},
 		{operation: "night", role: auth.Reader, handle: a.night},
+		{operation: "findCalls", role: auth.Reader, handle: a.findCalls},
+		{operation: "tallyCalls", role: auth.Reader, handle: a.tallyCalls},
 		{operation: "progressOfPRJ", role: auth.Reader, kind: oda.Project, handle: a.progress},
 		{operation: "changes", role: auth.Reader, class: admission.Reading, handle: a.changes},
 		{operation: "backup", role: auth.Admin, handle: a.backup},

@@ -7,6 +7,7 @@ import (
 
 	"oda"
 	"oda/internal/rawjson"
+	"oda/internal/sheet"
 	"oda/search"
 )
 
@@ -15,6 +16,13 @@ func (a *API) search(c *call) error {
 	q, err := search.Parse(c.kind, c.query)
 	if err != nil {
 		return err
+	}
+	form := itemForm{media: "application/json", first: `{"items":[`, between: ","}
+	if c.wantsTable() {
+		form = itemForm{media: tableType, table: true}
+		if q.Fields != search.Summaries {
+			return oda.Errorf(oda.InvalidQuery, "Identifiers and documents are no tables. With Accept: text/csv, leave fields out.")
+		}
 	}
 	for most := q.Limit; ; {
 		page, err := a.cfg.Searcher.SearchFirst(c.r.Context(), q, most)
@@ -27,31 +35,52 @@ func (a *API) search(c *call) error {
 		if err != nil {
 			return err
 		}
-		w := c.respond("application/json", "", held)
-		good, err := writeItems(c, w, q.Fields, page)
+		w := c.respond(form.media, "", held)
+		good, err := form.write(c, w, q.Fields, page)
 		if fewer := max(good, 1); oda.CodeOf(err) == oda.DamagedText && !w.started && fewer < most {
 			// The page ends before a document that is damaged. If that is the first one, the
 			// answer is the problem, with a link to what comes after it.
 			most = fewer
 			continue
 		}
-		if err != nil {
-			return c.sendError(err)
+		if err == nil && !form.table {
+			_, err = w.Write([]byte(`],"next":` + next + `}`))
 		}
-		if _, err := w.Write([]byte(`],"next":` + next + `}`)); err != nil {
+		if err != nil {
 			return c.sendError(err)
 		}
 		return c.sendError(w.close())
 	}
 }
 
-// writeItems writes the answer up to its last item. It returns how many items of the
+// itemForm is how the items of a page are written.
+type itemForm struct {
+	media          string
+	table          bool
+	first, between string // before the first item, and between two
+}
+
+// foundColumns are the columns of a table of entities.
+var foundColumns = []string{
+	"kind", "id", "version", "created_by", "created_on", "last_modified_by", "last_modified_on", "telescope", "name", "targets", "references",
+	"status", "class", "status_at",
+}
+
+// write writes the answer up to its last item. It returns how many items of the
 // page could be read.
-func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
-	before := `{"items":[`
+func (p *itemForm) write(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
+	add := func(text []byte) error { _, err := w.Write(text); return err }
+	if p.table {
+		t, err := sheet.New(w, foundColumns)
+		if err != nil {
+			return 0, err
+		}
+		add = t.Add
+	}
+	before := p.first
 	for items := page.Items; len(items) > 0; {
 		for i := range items {
-			item, err := itemOf(c, fields, page, &items[i])
+			item, err := itemOf(c, fields, page, &items[i], add)
 			if err != nil {
 				return good, err
 			}
@@ -62,7 +91,7 @@ func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (
 			if _, err := w.Write([]byte(before)); err != nil {
 				return good, err
 			}
-			before = ","
+			before = p.between
 			if err := item(w); err != nil {
 				return good, err
 			}
@@ -72,7 +101,7 @@ func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (
 			return good, err
 		}
 	}
-	if before != "," {
+	if before != p.between {
 		_, err = w.Write([]byte(before))
 	}
 	return good, err
@@ -81,7 +110,7 @@ func writeItems(c *call, w *response, fields search.Fields, page *search.Page) (
 // itemOf returns a function that writes an item. It returns nil if the entity has
 // changed since and no longer matches. Documents are read one by one as they are
 // written, since together they may be large.
-func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found) (func(*response) error, error) {
+func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found, add func([]byte) error) (func(*response) error, error) {
 	if fields == search.Documents {
 		before := c.held()
 		e, err := page.Document(c.work(), f)
@@ -103,10 +132,7 @@ func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found) (fun
 			return nil, err
 		}
 	}
-	return func(w *response) error {
-		_, err := w.Write(text)
-		return err
-	}, nil
+	return func(*response) error { return add(text) }, nil
 }
 
 // The summary of an entity on the wire. A missing value is null or an empty list.
@@ -118,7 +144,7 @@ type (
 		Name       *string         `json:"name"`
 		Targets    []targetItem    `json:"targets"`
 		References []oda.Reference `json:"references"`
-		Status     json.RawMessage `json:"status"`
+		Status     oda.Standing    `json:"status"`
 	}
 	targetItem struct {
 		Name *string `json:"name"`
@@ -132,7 +158,7 @@ func jsonOf(f *oda.Found) ([]byte, error) {
 	item := summaryItem{
 		Ref: f.Ref, Metadata: f.Metadata.AppendJSON(nil),
 		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: f.Summary.References,
-		Status: f.Standing.AppendJSON(nil),
+		Status: f.Standing,
 	}
 	for _, t := range f.Summary.Targets {
 		item.Targets = append(item.Targets, targetItem{orNull(t.Name), t.RA, t.Dec})

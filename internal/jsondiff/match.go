@@ -23,6 +23,18 @@ func match(from, to []uint64, cells *int) []pair {
 	return m.pairs
 }
 
+// Anchors pairs the items that stand exactly once in each of two lists: as many of them as are
+// in order in both, by their places.
+func Anchors(from, to []uint64) [][2]int {
+	m := matcher{from: from, to: to}
+	anchors := increasing(m.unique(0, len(from), 0, len(to)))
+	places := make([][2]int, len(anchors))
+	for i, one := range anchors {
+		places[i] = [2]int{one.from, one.to}
+	}
+	return places
+}
+
 type matcher struct {
 	from, to []uint64
 	cells    *int // that may still be filled

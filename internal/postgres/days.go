@@ -34,8 +34,8 @@ type spans struct {
 
 // add adds the records of a block. Place returns the place of a record in the
 // statement's parameters.
-func (s *spans) add(block int, days []oda.Day, place func(i int) int) {
-	for _, one := range engine.DaySpans(days) {
+func (s *spans) add(block int, keys []oda.CallKeys, place func(i int) int) {
+	for _, one := range engine.DaySpans(keys) {
 		s.block, s.day = append(s.block, int32(block)), append(s.day, dayOrNull(one.Day))
 		s.first, s.last = append(s.first, int32(place(one.First))), append(s.last, int32(place(one.Last)))
 	}
@@ -108,7 +108,7 @@ func (s *Store) DaysAround(ctx context.Context, until, from oda.Day) (before, af
 }
 
 // RecordsOn implements oda.Engine.
-func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
+func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days, among oda.Sequences) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
 		of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
 		runs, err := s.runsOn(ctx, &of, days)
@@ -117,7 +117,7 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 			return
 		}
 		read := s.parts(ctx, of.Ref)
-		engine.Records(of, runs, func(first, last int64) ([]engine.Numbered, error) {
+		engine.Records(of, runs.Among(among), func(first, last int64) ([]engine.Numbered, error) {
 			part, err := read(first, last)
 			return part, s.storageError(ctx, err)
 		})(yield)

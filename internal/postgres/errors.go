@@ -25,6 +25,7 @@ const (
 	codeNoTable       = "42P01"
 	codeNoColumn      = "42703"
 	codeReadOnly      = "25006" // the server became a standby
+	codeNotLogged     = "0A000" // the same, to who reads a table that is not logged
 	codeHeld          = "55P03" // a lock was not free within lock_timeout
 	codeCanceled      = "57014"
 	classConnection   = "08"
@@ -189,7 +190,7 @@ func (s *Store) problem(ctx context.Context, err error, outcome string) error {
 		return unavailable
 	}
 	switch {
-	case e.Code == codeReadOnly:
+	case e.Code == codeReadOnly, e.Code == codeNotLogged:
 		// These connections lead to a server that is no longer the primary.
 		s.reconnect()
 		return unavailable

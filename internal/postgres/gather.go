@@ -35,7 +35,7 @@ const (
 type waiting struct {
 	oda.Append
 	digests  []oda.Digest // of the records
-	days     []oda.Day    // of their calls
+	keys     []oda.CallKeys
 	size     int
 	sent     time.Time // for the first time
 	receipts []oda.Receipt
@@ -45,7 +45,7 @@ type waiting struct {
 }
 
 func newWaiting(add oda.Append) *waiting {
-	return &waiting{Append: add, digests: add.Digests(), days: add.Days(), size: add.Size(), done: make(chan error, 1)}
+	return &waiting{Append: add, digests: add.Digests(), keys: add.Keys(), size: add.Size(), done: make(chan error, 1)}
 }
 
 // missing returns the answer to a request whose block is not stored.

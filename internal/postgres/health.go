@@ -40,6 +40,8 @@ var probes = []string{
 	"INSERT INTO creation_keys (kind, key, identifier, digest, seal) VALUES (0, '', '', '', '')",
 	"SELECT FROM creation_keys WHERE kind = 0 FOR NO KEY UPDATE",
 	"INSERT INTO call_days (kind, identifier, day, part, first) VALUES (0, '', 0, 0, 0)",
+	"INSERT INTO failed_calls (kind, identifier, at, sequence, request, function, recorded_by) VALUES (0, '', 0, 0, '', '', '')",
+	"INSERT INTO long_calls (kind, identifier, at, sequence, received) VALUES (0, '', 0, 0, 0)",
 	`INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, slots, text, digest, seal)
 		VALUES (0, '', 0, '', 0, 0, 0, '{}', $1, '', '')`,
 	"INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, text, digest, seal) VALUES (0, '', 0, 0, '', 0, $1, '', '')",
@@ -48,6 +50,10 @@ var probes = []string{
 	"INSERT INTO standings (kind, identifier, created_on, status, folded, class, sequence, at, last) VALUES (0, '', 0, '', '', 0, 0, 0, 0)",
 	"UPDATE standings SET last = 1 WHERE kind = 0",
 	"DELETE FROM standings WHERE kind = 0",
+	`INSERT INTO running (kind, identifier, key, request, sent_at, since, renewed_on, lease_until, said_by, said_in)
+		VALUES (0, '', '', '', 0, 0, 0, 0, '', '0')`,
+	"UPDATE running SET since = 1 WHERE kind = 0",
+	"DELETE FROM running WHERE kind = 0",
 	"UPDATE counts SET n = n WHERE kind = 1 AND shard = 0",
 	"INSERT INTO changes (number, width, names, places, seal) VALUES (-nextval('numbers'), 0, '{}', '{}', '')",
 	"INSERT INTO rounds (after, last, seen, runs, seal) VALUES (-1, -1, 0, '{}', '')",

@@ -130,6 +130,7 @@ type loading struct {
 
 	versions, records, creationKeys [][]any
 	statuses                        [][]any
+	failed, long                    [][]any
 	log                             []logRow
 }
 
@@ -331,7 +332,7 @@ func (l *loading) add(e *oda.LogEntry) error {
 	return nil
 }
 
-// record adds the row of a record, and its day.
+// record adds the row of a record, and what its call is found by.
 func (l *loading) record(e *oda.LogEntry, sequence int64, key string, body oda.Body) {
 	row := engine.RecordRow{Place: []byte(e.ID), Sequence: sequence, Version: e.Version, By: e.By, On: e.On, Key: key, Digest: body.Digest}
 	seal := row.Seal()
@@ -340,9 +341,20 @@ func (l *loading) record(e *oda.LogEntry, sequence int64, key string, body oda.B
 		keyOrNull = key
 	}
 	l.records = append(l.records, []any{int16(e.Kind), e.ID, sequence, e.Version, e.By, int64(e.On), keyOrNull, body.Digest[:], body.Text, seal[:]})
-	day := dayKey{e.ID, oda.CallDay(body.Text).Or(e.On), engine.PartOf(sequence)}
+	keys := oda.KeysOfCall(body.Text)
+	day := dayKey{e.ID, keys.Day.Or(e.On), engine.PartOf(sequence)}
 	if _, known := l.days[day]; !known {
 		l.days[day] = sequence
+	}
+	if keys.Notable == nil {
+		return
+	}
+	call := keys.Notable.Recorded(e.ID, sequence, e.By, e.On)
+	if call.Outcome == oda.CallFailed {
+		l.failed = append(l.failed, failedValues(&call))
+	}
+	if call.IsLong() {
+		l.long = append(l.long, longValues(&call))
 	}
 }
 
@@ -427,6 +439,8 @@ func (l *loading) write(ctx context.Context, tx pgx.Tx) error {
 		{"records", []string{"kind", "identifier", "sequence", "version", "recorded_by", "recorded_on", "key", "digest", "text", "seal"}, l.records},
 		{"creation_keys", []string{"kind", "key", "identifier", "digest", "seal"}, l.creationKeys},
 		{"statuses", statusNames, l.statuses},
+		{"failed_calls", failedNames, l.failed},
+		{"long_calls", longNames, l.long},
 	} {
 		if len(table.rows) == 0 {
 			continue

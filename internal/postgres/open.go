@@ -60,6 +60,7 @@ type Store struct {
 	held     chan struct{}    // places for stores that wait for a held head
 	listings *engine.Listings // those without a limit
 	health   *engine.Health
+	lookedAt atomic.Pointer[runningPlace] // the end of the last portion of running calls; nil: the beginning
 
 	queue    *engine.Queue[*waiting] // of records, before the gatherer
 	gatherer *gatherer

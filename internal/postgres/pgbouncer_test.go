@@ -177,7 +177,7 @@ func TestTheEngineIsAStoreBehindPgbouncerWithAnyCollationAndOnlyTheDocumentedRig
 		if n := scenarios.Add(1); n%4 != 0 && !env.InProof() {
 			tb.Skip(`"make proof" runs this scenario behind pgbouncer`)
 		}
-		for _, long := range []string{"/20,000_identifiers", "/properties/", "/nights/a_night_is_the_sum"} {
+		for _, long := range []string{"/20,000_identifiers", "/properties/", "/nights/a_night_is_the_sum", "/progress/the_progress_of_200"} {
 			if strings.Contains(tb.Name(), long) {
 				tb.Skip("too slow without prepared statements")
 			}

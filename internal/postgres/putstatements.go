@@ -31,7 +31,9 @@ import (
 // sees that version. If not, it writes nothing and is sent again. The status of a document
 // counts as long as nobody has said one.
 const (
-	storeAny = storeHead + headReturns + ")" + storeRest + `$16::bigint[] AS runs FROM head) h)
+	storeAny       = storeAnyWrites + storeAnyAnswer
+	storeAnyWrites = storeHead + headReturns + ")" + storeRest + `$16::bigint[] AS runs FROM head) h)`
+	storeAnyAnswer = `
 	SELECT head.*, NULL::bigint[] FROM head`
 
 	// An entity is created only if nothing is stored, so a statement that sees it will
@@ -89,7 +91,8 @@ const (
 	// previous version, so the head matches only if the statement sees that. Records that
 	// came later belong to the previous version, as Version.Current in internal/engine
 	// says.
-	storeKeeping = storeHead + ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version
+	storeKeeping       = storeKeepingWrites + storeKeepingAnswer
+	storeKeepingWrites = storeHead + ` AND EXISTS (SELECT FROM versions v WHERE v.kind = h.kind AND v.identifier = h.identifier AND v.version = h.version
 		AND v.sequence_after BETWEEN 0 AND h.last_sequence)` + headReturns + `),
 	before AS (SELECT CASE WHEN head.last_sequence = v.sequence_after THEN v.runs
 			WHEN v.runs[cardinality(v.runs)] = v.sequence_after THEN v.runs[:cardinality(v.runs) - 1] || head.last_sequence
@@ -97,10 +100,17 @@ const (
 			v.runs IS NOT NULL OR head.last_sequence > v.sequence_after AS listed
 		FROM head CROSS JOIN LATERAL (SELECT * FROM versions
 			WHERE kind = $1 AND identifier = $2 AND version = head.version - 1 OFFSET 0) v)` + storeRest +
-		`CASE WHEN version > 1 THEN (SELECT runs FROM before WHERE listed) ELSE $16::bigint[] END AS runs FROM head) h)
+		`CASE WHEN version > 1 THEN (SELECT runs FROM before WHERE listed) ELSE $16::bigint[] END AS runs FROM head) h)`
+	storeKeepingAnswer = `
 	SELECT head.*, (SELECT runs FROM before WHERE listed) FROM head`
 
 	newBody = `INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) `
+)
+
+// These are the same for new records of which some are notable calls (notable.go).
+var (
+	storeAnyNotable     = storeAnyWrites + withNotable(storeNotable, 35) + storeAnyAnswer
+	storeKeepingNotable = storeKeepingWrites + withNotable(storeNotable, 35) + storeKeepingAnswer
 )
 
 // updateOnly stores the next version of an entity that brings no new records and
@@ -242,7 +252,14 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		}}
 	}
 	var days spans
-	days.add(0, oda.CallDays(texts), func(i int) int { return i + 1 })
+	var calls notable
+	keys := oda.KeysOfCalls(texts)
+	days.add(0, keys, func(i int) int { return i + 1 })
+	for i, key := range keys {
+		if key.Notable != nil {
+			calls.add(0, len(keys)-1-i, "", key.Notable)
+		}
+	}
 	st := &store{sql: storeAny, put: p, args: []any{
 		int16(p.Kind), p.ID, p.Creator, p.Modifier, int64(p.At),
 		expected.Version, expected.CreatedBy, int64(expected.CreatedOn), expected.LastModifiedBy, int64(expected.LastModifiedOn),
@@ -251,8 +268,12 @@ func statement(p *oda.Put, shared sharing, shard int16, again bool) *store {
 		textOrNull(e.Telescope), e.Hash, e.Summary, e.Terms, p.Body.Digest[:], digests, days.first, days.last, days.day,
 		textOrNull(e.Status), oda.FoldStatus(e.Status), int16(oda.ClassOf(e.Status)),
 	}}
+	withNotable := storeAnyNotable
 	if p.KeepRecords {
-		st.sql = storeKeeping
+		st.sql, withNotable = storeKeeping, storeKeepingNotable
+	}
+	if len(calls.block) > 0 {
+		st.sql, st.args = withNotable, append(st.args, calls.args()...)
 	}
 	return st
 }

@@ -213,7 +213,7 @@ type part struct {
 
 // read reads the records from first to last, or as many of them as fit.
 func (p part) read(ctx context.Context, q queryer, first, last int64) ([]engine.Numbered, error) {
-	rows, err := q.Query(ctx, `SELECT sequence, recorded_on, CASE WHEN octet_length(text) <= $5::bigint THEN text END, octet_length(text), digest FROM records
+	rows, err := q.Query(ctx, `SELECT sequence, recorded_on, CASE WHEN octet_length(text) <= $5::bigint THEN text END, octet_length(text), digest, recorded_by FROM records
 		WHERE kind = $1 AND identifier = $2 AND sequence BETWEEN $3 AND $4 ORDER BY sequence`, int16(p.ref.Kind), p.ref.ID, first, last, p.most)
 	if err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (p part) read(ctx context.Context, q queryer, first, last int64) ([]engine.
 	for size := 0; size <= partBytes && rows.Next(); {
 		var r engine.Numbered
 		var bytes int64
-		if err := rows.Scan(&r.Sequence, &r.RecordedOn, &r.Text, &bytes, (*digest)(&r.Digest)); err != nil {
+		if err := rows.Scan(&r.Sequence, &r.RecordedOn, &r.Text, &bytes, (*digest)(&r.Digest), &r.By); err != nil {
 			return nil, err
 		}
 		if bytes > p.most {

@@ -53,6 +53,12 @@ const addRecords = recordsBegin + recordsFrom + recordsOnDay + recordsAdded + re
 // index of days: $25 to $28 are spans of records, one for each day.
 const addRecordsOnDays = recordsBegin + recordsNewDay + recordsFrom + recordsAdded + recordsOnDays + recordsAnswer
 
+// These are the same for records of which some are notable calls (notable.go).
+var (
+	addRecordsNotable       = recordsBegin + recordsFrom + recordsOnDay + recordsAdded + withNotable(recordsNotable, 25) + recordsAnswer
+	addRecordsOnDaysNotable = recordsBegin + recordsNewDay + recordsFrom + recordsAdded + recordsOnDays + withNotable(recordsNotable, 29) + recordsAnswer
+)
+
 // recordOfKey is the record of the block k.identifier with the key k.key, if there is
 // one. It does not ask for the kind: only the index of keys begins with the identifier.
 const recordOfKey = "(SELECT * FROM records WHERE identifier = k.identifier AND key = k.key LIMIT 1)"
@@ -134,7 +140,7 @@ type fresh struct {
 func (f fresh) key() string { return f.Records[f.nth].Key }
 
 // day returns the day of the call.
-func (f fresh) day() oda.Day { return f.days[f.nth] }
+func (f fresh) day() oda.Day { return f.keys[f.nth].Day }
 
 // appendAll stores the records of the requests, in one round trip if no key is known
 // and the index of days already has their days. It waits no longer than patience for
@@ -215,13 +221,16 @@ func (s *Store) appendFor(ctx context.Context, conn *pgx.Conn, telescopes []stri
 
 // addRecord is addRecords for a single record, which is the usual case while few
 // clients record. Without arrays it takes a fifth less time (docs/storage.md), and
-// another tenth less if it need not look for a key.
+// another tenth less if it need not look for a key. There is a longer one of each for a
+// notable call (notable.go).
 //
 //	$1 block   $2 now   $3 user   $4 day   $5 until   $6 key, or null   $7 digest   $8 text   $9 patience
 //	$10 telescopes, or null
 const (
-	addRecord      = addRecordBegin + addRecordRest
-	addKeyedRecord = addRecordBegin + addRecordKey + addRecordRest
+	addRecord             = addRecordBegin + addRecordRest + addRecordAnswer
+	addKeyedRecord        = addRecordBegin + addRecordKey + addRecordRest + addRecordAnswer
+	addNotableRecord      = addRecordBegin + addRecordRest + recordNotable + addRecordAnswer
+	addKeyedNotableRecord = addRecordBegin + addRecordKey + addRecordRest + recordNotable + addRecordAnswer
 )
 
 const addRecordBegin = `WITH moved AS (
@@ -242,7 +251,9 @@ const addRecordRest = `
 		INSERT INTO records (kind, identifier, sequence, version, recorded_by, recorded_on, key, digest, text, seal)
 		SELECT 3, $1, last_sequence, version, $3, last_modified_on, $6, $7, $8,
 			archive_seal_of_record($1, last_sequence, version, $3, last_modified_on, $6, $7) FROM moved
-	)
+	)`
+
+const addRecordAnswer = `
 	SELECT last_sequence, version, created_by, created_on, last_modified_on FROM moved`
 
 // appendOne stores one record if the index of days should have its day. It reports
@@ -257,12 +268,18 @@ func (s *Store) appendOne(ctx context.Context, conn *pgx.Conn, telescopes []stri
 	}
 	record, receipt := &r.Records[r.nth], &r.receipts[r.nth]
 	m := &receipt.Metadata
-	sql := addRecord
-	if record.Key != "" {
-		sql = addKeyedRecord
+	sql, keyed := addRecord, addKeyedRecord
+	args := []any{
+		r.Block, int64(r.At), r.By, int32(day), until, keyOrNull(record.Key), r.digests[r.nth][:], record.Text, milliseconds(patience), telescopes,
 	}
-	err = conn.QueryRow(ctx, sql, r.Block, int64(r.At), r.By, int32(day), until, keyOrNull(record.Key), r.digests[r.nth][:], record.Text,
-		milliseconds(patience), telescopes).Scan(&receipt.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn)
+	if call := r.keys[r.nth].Notable; call != nil {
+		sql, keyed = addNotableRecord, addKeyedNotableRecord
+		args = append(args, notableArgs(call)...)
+	}
+	if record.Key != "" {
+		sql = keyed
+	}
+	err = conn.QueryRow(ctx, sql, args...).Scan(&receipt.Sequence, &m.Version, &m.CreatedBy, &m.CreatedOn, &m.LastModifiedOn)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -317,6 +334,7 @@ type batch struct {
 	mixed         bool    // a block has calls of several days
 	same          []int32 // how many records at the end of a block one user sent
 	before        senders // of the records before them
+	notable       notable
 }
 
 // senders holds parameters of addRecords: sequences of records that one user sent,
@@ -350,7 +368,11 @@ func (b *batch) addBlock(records []fresh) {
 			until = int64((day + 1).Begin())
 		}
 		b.mixed = b.mixed || r.day().Or(r.At) != day
-		if ahead := len(records) - 1 - i; ahead > 0 {
+		ahead := len(records) - 1 - i
+		if call := r.keys[r.nth].Notable; call != nil {
+			b.notable.add(len(b.ids), ahead, r.By, call)
+		}
+		if ahead > 0 {
 			b.others.add(r)
 			b.block, b.ahead = append(b.block, int32(len(b.ids))), append(b.ahead, int32(ahead))
 		} else {
@@ -397,10 +419,15 @@ func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, telescopes 
 		b.block, b.ahead, b.others.by, b.others.keys, b.others.digests, b.others.texts, b.keyed, b.keysOf,
 		b.day, b.until, milliseconds(patience), b.same, b.before.block, b.before.first, b.before.last, b.before.by, telescopes,
 	}
+	withNotable := addRecordsNotable
 	if sql == addRecordsOnDays {
+		withNotable = addRecordsOnDaysNotable
 		last, all := b.onDays()
 		args[15] = last
 		args = append(args, all.block, all.first, all.last, all.day)
+	}
+	if len(b.notable.block) > 0 {
+		sql, args = withNotable, append(args, b.notable.args()...)
 	}
 	var i int
 	var newest oda.Receipt
@@ -433,12 +460,12 @@ func (b *batch) add(ctx context.Context, conn *pgx.Conn, sql string, telescopes 
 func (b *batch) onDays() (last []*int32, all spans) {
 	last = make([]*int32, len(b.blocks))
 	for i, block := range b.blocks {
-		days := make([]oda.Day, len(block))
+		keys := make([]oda.CallKeys, len(block))
 		for nth, r := range block {
-			days[nth] = r.day()
+			keys[nth].Day = r.day()
 		}
-		last[i] = dayOrNull(days[len(days)-1])
-		all.add(i+1, days, func(nth int) int { return len(days) - 1 - nth })
+		last[i] = dayOrNull(keys[len(keys)-1].Day)
+		all.add(i+1, keys, func(nth int) int { return len(keys) - 1 - nth })
 	}
 	return last, all
 }

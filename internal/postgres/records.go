@@ -16,7 +16,7 @@ const (
 		FROM heads h LEFT JOIN LATERAL (SELECT sequence_after, runs FROM versions
 			WHERE kind = 3 AND identifier = h.identifier AND version = h.version OFFSET 0) v ON true
 		WHERE ` + isBlock + ` AND h.identifier = $1`
-	selectRecords = `SELECT sequence, coalesce(key, ''), recorded_on, CASE WHEN octet_length(text) <= 65536 THEN text END, octet_length(text), digest FROM records
+	selectRecords = `SELECT sequence, coalesce(key, ''), recorded_on, CASE WHEN octet_length(text) <= 65536 THEN text END, octet_length(text), digest, recorded_by FROM records
 		WHERE kind = 3 AND identifier = $1 AND sequence BETWEEN $2 AND $3 ORDER BY sequence LIMIT $4`
 )
 
@@ -62,7 +62,7 @@ func readPage(ctx context.Context, conn *pgxpool.Conn, block string, after int64
 		defer rows.Close()
 		for rows.Next() {
 			var r engine.Paged
-			if err := rows.Scan(&r.Sequence, &r.Key, &r.RecordedOn, &r.Text, &r.Bytes, (*digest)(&r.Digest)); err != nil {
+			if err := rows.Scan(&r.Sequence, &r.Key, &r.RecordedOn, &r.Text, &r.Bytes, (*digest)(&r.Digest), &r.By); err != nil {
 				return err
 			}
 			if err := add(r); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // verifyConnections is how many connections Verify needs: one for each stream of
 // rows, and one for everything else.
-const verifyConnections = 10
+const verifyConnections = 12
 
 // Verify reads everything in the archive of a database, as of one moment, and
 // reports all damage. Servers may write meanwhile. An error says why the archive
@@ -209,6 +209,18 @@ func (v verifier) rows(ctx context.Context, tx pgx.Tx) error {
 			var day int32
 			err = rows.Scan(&kind, &id, &day, &r.Part, &r.First)
 			r.Entity, r.Day = keyOf(kind, id), oda.Day(day)
+			return r, err
+		}),
+		Failed: stream(ctx, v, "SELECT kind, function, "+failedColumns+" FROM failed_calls ORDER BY kind, identifier, sequence", func(rows pgx.Rows) (r audit.FailedRow, err error) {
+			var kind int16
+			r.CallEntry, err = scanFailed(rows, &kind, &r.Function)
+			r.Entity = keyOf(kind, r.Block)
+			return r, err
+		}),
+		Long: stream(ctx, v, "SELECT kind, identifier, at, sequence, received FROM long_calls ORDER BY kind, identifier, sequence", func(rows pgx.Rows) (r audit.LongRow, err error) {
+			var kind int16
+			err = rows.Scan(&kind, &r.Block, &r.At, &r.Sequence, &r.Received)
+			r.Entity = keyOf(kind, r.Block)
 			return r, err
 		}),
 		Changes: stream(ctx, v, loggedChanges, func(rows pgx.Rows) (r audit.ChangeRow, err error) {
@@ -505,7 +517,8 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 // lost rows stays invalid, and counts as missing.
 var madeBySchema = []string{
 	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "changes_pkey", "counts_pkey", "creation_keys_identifier", "creation_keys_pkey", "creations_created", "creations_pkey",
-	"creations_telescope", "creations_user", "heads_listed", "heads_pkey", "migrations_pkey", "records_key", "records_marks",
+	"creations_telescope", "creations_user", "failed_calls_at", "failed_calls_device", "failed_calls_error", "failed_calls_function", "failed_calls_pkey",
+	"heads_listed", "heads_pkey", "long_calls_at", "long_calls_pkey", "migrations_pkey", "records_key", "records_marks",
 	"records_pkey", "rounds_pkey", "standings_class", "standings_pkey", "standings_status", "statuses_key", "statuses_pkey", "versions_marks", "versions_pkey",
 }
 

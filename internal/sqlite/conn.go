@@ -120,6 +120,14 @@ func (c *conn) bind(query string, args ...any) (*sqlite.Stmt, error) {
 			stmt.BindText(i+1, v)
 		case []byte:
 			stmt.BindBytes(i+1, v)
+		case *string:
+			if stmt.BindNull(i + 1); v != nil {
+				stmt.BindText(i+1, *v)
+			}
+		case *oda.Moment:
+			if stmt.BindNull(i + 1); v != nil {
+				stmt.BindInt64(i+1, int64(*v))
+			}
 		default:
 			// The message must not contain the argument: then all arguments of all
 			// statements would escape to the heap.

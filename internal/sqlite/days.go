@@ -21,14 +21,29 @@ type seen struct {
 	part int64 // 0: not known
 }
 
-// note adds a record to the index of days, unless its row is known to exist.
-func (c *conn) note(entity int64, s *seen, sequence int64, day oda.Day) error {
-	now := seen{day, engine.PartOf(sequence)}
-	if now == *s {
-		return nil
+// note adds a record that was written with that metadata to the indexes of calls.
+func (t *txn) note(ref oda.Ref, h *head, m oda.Metadata, sequence int64, keys *oda.CallKeys) error {
+	if keys.Notable != nil {
+		if err := t.noteCall(keys.Notable.Recorded(ref.ID, sequence, m.LastModifiedBy, m.LastModifiedOn)); err != nil {
+			return err
+		}
 	}
-	*s = now
-	return c.exec(insertDay, int64(day), entity, now.part, sequence)
+	now := seen{keys.Day.Or(m.LastModifiedOn), engine.PartOf(sequence)}
+	if now == h.seen {
+		return nil // the row exists
+	}
+	h.seen = now
+	return t.exec(insertDay, int64(now.day), h.entity, now.part, sequence)
+}
+
+// noteAll adds records that came in a list, from the first sequence number on.
+func (t *txn) noteAll(ref oda.Ref, h *head, m oda.Metadata, first int64, keys []oda.CallKeys) error {
+	for i := range keys {
+		if err := t.note(ref, h, m, first+int64(i), &keys[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const selectBlocksOn = `SELECT h.identifier FROM (SELECT DISTINCT entity FROM call_days WHERE day BETWEEN ?1 AND ?2 LIMIT ?3) d
@@ -80,7 +95,7 @@ const selectRunsOn = `SELECT h.entity, h.last_sequence, coalesce(v.sequence_afte
 	WHERE h.kind = ?1 AND h.identifier = ?2`
 
 // RecordsOn implements oda.Engine.
-func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
+func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days, among oda.Sequences) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
 		of := engine.Version{Ref: oda.Ref{Kind: oda.ExecutionBlock, ID: block}}
 		entity, runs, err := s.runsOn(ctx, &of, days)
@@ -89,7 +104,7 @@ func (s *Store) RecordsOn(ctx context.Context, block string, days oda.Days) iter
 			return
 		}
 		read := s.parts(ctx, entity)
-		engine.Records(of, runs, func(first, last int64) ([]engine.Numbered, error) {
+		engine.Records(of, runs.Among(among), func(first, last int64) ([]engine.Numbered, error) {
 			part, err := read(first, last)
 			return part, readError(of.Ref, err)
 		})(yield)

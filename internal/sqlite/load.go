@@ -11,16 +11,16 @@ import (
 
 // Load implements oda.Mover. All entries are one job of the writer.
 func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []error, err error) {
-	days := make([][]oda.Day, len(entries))
+	keys := make([][]oda.CallKeys, len(entries))
 	for i := range entries {
-		days[i] = engine.DaysOf(&entries[i])
+		keys[i] = engine.KeysOf(&entries[i])
 	}
 	answers = make([]error, len(entries))
 	// The size ends the batch: nobody else is waiting for an import.
 	err = s.submit(ctx, batchBytes, func(tx *txn) error {
 		clear(answers)
 		for i := range entries {
-			answers[i] = tx.load(&entries[i], days[i])
+			answers[i] = tx.load(&entries[i], keys[i])
 			if tx.fault != nil {
 				return tx.fault
 			}
@@ -30,6 +30,11 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []err
 	if err != nil {
 		return nil, err
 	}
+	for i := range entries {
+		if entries[i].Recorded() && answers[i] == nil {
+			s.running.end(entries[i].ID, entries[i].Key)
+		}
+	}
 	return answers, nil
 }
 
@@ -37,7 +42,7 @@ func (s *Store) Load(ctx context.Context, entries []oda.LogEntry) (answers []err
 func (s *Store) Sync(context.Context) error { return nil }
 
 // load adds an entry, and returns the answer to it.
-func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
+func (t *txn) load(e *oda.LogEntry, keys []oda.CallKeys) error {
 	h, err := t.head(e.Ref)
 	if err != nil {
 		return err
@@ -59,7 +64,7 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 		return err
 	}
 	if !e.Stored() {
-		return t.loadRecord(e, h, days[0])
+		return t.loadRecord(e, h, &keys[0])
 	}
 	m := e.Metadata()
 	switch {
@@ -89,16 +94,14 @@ func (t *txn) load(e *oda.LogEntry, days []oda.Day) error {
 	if err := t.insertList(h, m, e.Before+1, engine.ListBodies(e.Came)); err != nil {
 		return err
 	}
-	for i, day := range days {
-		if err := t.note(h, e.Before+1+int64(i), day); err != nil {
-			return err
-		}
+	if err := t.noteAll(e.Ref, h, m, e.Before+1, keys); err != nil {
+		return err
 	}
 	return t.insertVersion(e.Ref, h, m, e.Before, e.Runs, &e.Body)
 }
 
 // loadRecord adds a record that was recorded.
-func (t *txn) loadRecord(e *oda.LogEntry, h *head, day oda.Day) error {
+func (t *txn) loadRecord(e *oda.LogEntry, h *head, keys *oda.CallKeys) error {
 	if e.Key != "" {
 		if before, _, err := t.recordedBefore(h, e.Key); err != nil || before.Sequence != 0 {
 			return engine.ErrKeyTwice
@@ -109,7 +112,7 @@ func (t *txn) loadRecord(e *oda.LogEntry, h *head, day oda.Day) error {
 	if err := t.insertRecord(h, m, e.Sequence, oda.NewRecord{Key: e.Key, Text: e.Body.Text}, &e.Body.Digest); err != nil {
 		return err
 	}
-	if err := t.note(h, e.Sequence, day); err != nil {
+	if err := t.note(e.Ref, h, m, e.Sequence, keys); err != nil {
 		return err
 	}
 	h.metadata, h.lastSequence, h.dirty = m, e.Sequence, true

@@ -56,6 +56,9 @@ type Store struct {
 	pauses    chan func() // requests to do something between two transactions
 	touched   *touched    // by a backup; only the writer uses it
 
+	failedHours map[failedHour]bool // rows that are known to be there; only the writer uses it
+
+	running   running
 	unindexed unindexed
 	indexed   int64 // the last entity in the index of terms; only the writer uses it
 

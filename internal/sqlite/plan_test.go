@@ -73,10 +73,35 @@ func work(t *testing.T, s *Store) {
 			}
 		}
 	}
+	must.Get(s.Append(ctx, oda.Append{Block: "b", By: "anna", At: 4, Records: []oda.NewRecord{{Text: []byte(
+		`{"request":"r","status":"ERROR","request_sent_at":"1970-01-01T00:00:00Z","response_received_at":"1970-01-01T00:00:09Z"}`,
+	)}}}))(t)
+	for _, asked := range ranges() {
+		for _, err := range s.FailedCalls(ctx, asked) {
+			must.Do(t, err)
+		}
+		for _, err := range s.LongCalls(ctx, asked, 0) {
+			must.Do(t, err)
+		}
+	}
 	if changes, _, err := s.Changes(ctx, 0, 100); err != nil || len(changes) == 0 {
 		t.Fatalf("%d changes, %v", len(changes), err)
 	}
 	must.Do(t, s.Ping(ctx))
+}
+
+// ranges returns questions for calls of every form.
+func ranges() []oda.CallRange {
+	var all []oda.CallRange
+	for _, asked := range []oda.CallRange{
+		{}, {Block: "b"}, {Device: "d"}, {Error: "E"}, {Function: "f"}, {Block: "b", Function: "f"}, {Device: "d", Error: "E", Function: "f"}, {Error: "E", Function: "f"},
+	} {
+		asked.To = 10
+		all = append(all, asked)
+		asked.Backwards = true
+		all = append(all, asked)
+	}
+	return all
 }
 
 // walks returns walks of every form, with and without bodies.
@@ -195,6 +220,11 @@ func TestEveryStatementUsesAnIndexAndSortsNothing(t *testing.T) {
 		{"INDEXED BY heads_telescope\n", "SEARCH h USING INDEX heads_telescope (kind=? AND telescope=? AND (created_on,identifier)>(?,?) AND (created_on,identifier)<(?,?))"},
 		{"INDEXED BY heads_modified\n", "SEARCH h USING INDEX heads_modified (kind=? AND (last_modified_on,identifier)>(?,?) AND (last_modified_on,identifier)<(?,?))"},
 		{"INDEXED BY heads_identifier\n", "SEARCH h USING INDEX heads_identifier (kind=? AND identifier>? AND identifier<?)"},
+		{"FROM failed_calls c WHERE (at, identifier, sequence) >", "SEARCH c USING PRIMARY KEY ((at,identifier,sequence)>(?,?,?) AND (at,identifier,sequence)<(?,?,?))"},
+		{"AND +identifier = ?8 AND +function = ?9 ORDER BY at ASC", "SEARCH c USING PRIMARY KEY ((at,identifier,sequence)>(?,?,?) AND (at,identifier,sequence)<(?,?,?))"},
+		{"FROM long_calls c WHERE", "SEARCH c USING PRIMARY KEY ((at,identifier,sequence)>(?,?,?) AND (at,identifier,sequence)<(?,?,?))"},
+		{hoursForwards, "SEARCH failed_hours USING PRIMARY KEY (what=? AND value=? AND hour>? AND hour<?)"},
+		{hoursBackwards, "SEARCH failed_hours USING PRIMARY KEY (what=? AND value=? AND hour>? AND hour<?)"},
 	} {
 		found := false
 		for query, steps := range all {

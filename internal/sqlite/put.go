@@ -89,7 +89,7 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entri
 		if entries != nil {
 			ahead = entries[i]
 		}
-		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], newRecords{found[i].records, shared[i], found[i].days}, ahead, nil); err != nil {
+		if entities[i], err = t.writeVersion(ctx, &puts[i], heads[i], next[i], newRecords{found[i].records, shared[i], found[i].keys}, ahead, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +104,7 @@ func (t *txn) putNew(ctx context.Context, puts []oda.Put, found recordList, entr
 	if p.Condition.Check(p.Ref, nil) != nil || engine.CheckNew(puts, []engine.Sharing{nil}) != nil {
 		return nil, nil
 	}
-	e, err := t.writeVersion(ctx, p, nil, p.First(), newRecords{records: found.records, days: found.days}, entry, nil)
+	e, err := t.writeVersion(ctx, p, nil, p.First(), newRecords{records: found.records, keys: found.keys}, entry, nil)
 	if errors.Is(err, oda.ErrTaken) {
 		return nil, nil
 	}
@@ -146,7 +146,7 @@ func (t *txn) writeVersion(ctx context.Context, p *oda.Put, h *head, m oda.Metad
 	before := h.lastSequence
 	if p.Listed {
 		var err error
-		if runs, err = t.insertRecords(h, m, l); err != nil {
+		if runs, err = t.insertRecords(p.Ref, h, m, l); err != nil {
 			return nil, err
 		}
 		e.Records = oda.TextsOf(p.Records)
@@ -182,28 +182,23 @@ func (t *txn) insertVersion(ref oda.Ref, h *head, m oda.Metadata, before int64, 
 
 // insertRecords writes the records of a new version that are not yet stored, and
 // returns the runs of the version.
-func (t *txn) insertRecords(h *head, m oda.Metadata, l newRecords) (engine.Runs, error) {
+func (t *txn) insertRecords(ref oda.Ref, h *head, m oda.Metadata, l newRecords) (engine.Runs, error) {
 	first := h.lastSequence + 1
 	runs, fresh := l.shared.Number(l.records, h.lastSequence)
 	h.lastSequence += int64(len(fresh))
 	if err := t.insertList(h, m, first, fresh); err != nil {
 		return nil, err
 	}
-	for i, day := range engine.NewOf(l.shared, l.days) {
-		if err := t.note(h, first+int64(i), day.Or(m.LastModifiedOn)); err != nil {
-			return nil, err
-		}
-	}
-	return runs, nil
+	return runs, t.noteAll(ref, h, m, first, engine.NewOf(l.shared, l.keys))
 }
 
 // newRecords is what was worked out about the records of a new version before the
-// transaction: their digests, which ones are already stored, and the days of their
-// calls.
+// transaction: their digests, which ones are already stored, and what their calls are
+// found by.
 type newRecords struct {
 	records []engine.Listed
 	shared  engine.Sharing
-	days    []oda.Day
+	keys    []oda.CallKeys
 }
 
 // insertList writes records that came in a list. They are numbered from first.
@@ -314,7 +309,7 @@ func (t *txn) runs(ref oda.Ref, h *head) (engine.Runs, error) {
 // from. That is the state that the caller read, or else the write is refused anyway.
 type recordList struct {
 	records []engine.Listed
-	days    []oda.Day // of the calls of all records
+	keys    []oda.CallKeys // of all records
 	sharing engine.Sharing
 	entity  int64
 	tag     string
@@ -347,7 +342,7 @@ func (s *Store) share(ctx context.Context, p *oda.Put, fresh *engine.AtLeast) (r
 	if fresh.TooMany(p.Records, stored) {
 		return recordList{}, nil
 	}
-	list := recordList{records: engine.List(p.Records), days: oda.CallDays(p.Records)}
+	list := recordList{records: engine.List(p.Records), keys: oda.KeysOfCalls(p.Records)}
 	if stored == 0 {
 		return list, nil
 	}
@@ -365,7 +360,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 	var entity *oda.Entity
 	records := engine.List(put.Records)
 	replayed := false
-	days := oda.CallDays(put.Records)
+	keys := oda.KeysOfCalls(put.Records)
 	err := s.submit(ctx, sizeOf(&put), func(tx *txn) error {
 		entity, replayed = nil, false
 		if key != nil {
@@ -376,7 +371,7 @@ func (s *Store) Create(ctx context.Context, put oda.Put, key *oda.Key) (*oda.Ent
 			}
 		}
 		var err error
-		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), newRecords{records: records, days: days}, entry, key)
+		entity, err = tx.writeVersion(ctx, &put, nil, put.First(), newRecords{records: records, keys: keys}, entry, key)
 		return err
 	})
 	if err == nil && replayed {

@@ -234,10 +234,10 @@ func (c *conn) part(entity, first, last, most int64, later func(sequence, bytes 
 	last = min(last, first+partRecords-1)
 	part := make([]engine.Numbered, 0, last-first+1)
 	size := 0
-	err := c.query(`SELECT sequence, recorded_on, iif(length(text) <= ?4, text, length(text)), digest
+	err := c.query(`SELECT sequence, recorded_on, iif(length(text) <= ?4, text, length(text)), digest, recorded_by
 		FROM records WHERE entity = ?1 AND sequence BETWEEN ?2 AND ?3 ORDER BY sequence`,
 		func(stmt *sqlite.Stmt) error {
-			r := engine.Numbered{Sequence: stmt.ColumnInt64(0), RecordedOn: oda.Instant(stmt.ColumnInt64(1)), Digest: digestOf(stmt, 3)}
+			r := engine.Numbered{Sequence: stmt.ColumnInt64(0), By: stmt.ColumnText(4), RecordedOn: oda.Instant(stmt.ColumnInt64(1)), Digest: digestOf(stmt, 3)}
 			if stmt.ColumnType(2) == sqlite.TypeInteger {
 				r.Read = later(r.Sequence, stmt.ColumnInt64(2))
 			} else {

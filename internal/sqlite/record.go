@@ -12,10 +12,10 @@ import (
 // Append implements oda.Engine. Its cost does not depend on the length of the
 // block: rows are added, and the head is touched once per transaction.
 func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, error) {
-	digests, days := add.Digests(), add.Days()
+	digests, keys := add.Digests(), add.Keys()
 	var receipts []oda.Receipt
 	j := newJob(add.Size(), func(tx *txn) (err error) {
-		receipts, err = tx.append(add, digests, days)
+		receipts, err = tx.append(add, digests, keys)
 		return err
 	})
 	if !s.commitNow(j) {
@@ -26,12 +26,15 @@ func (s *Store) Append(ctx context.Context, add oda.Append) ([]oda.Receipt, erro
 	if err := j.wait(); err != nil {
 		return nil, err
 	}
+	for i := range add.Records {
+		s.running.end(add.Block, add.Records[i].Key)
+	}
 	return receipts, nil
 }
 
 // append looks up the keys of all records first, and then adds the records that are
 // new. So it has written nothing if a key is refused.
-func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]oda.Receipt, error) {
+func (t *txn) append(add oda.Append, digests []oda.Digest, keys []oda.CallKeys) ([]oda.Receipt, error) {
 	ref := oda.Ref{Kind: oda.ExecutionBlock, ID: add.Block}
 	h, err := t.head(ref)
 	if err != nil {
@@ -67,7 +70,7 @@ func (t *txn) append(add oda.Append, digests []oda.Digest, days []oda.Day) ([]od
 		if err := t.insertRecord(h, m, h.lastSequence+1, r, &digests[i]); err != nil {
 			return nil, err
 		}
-		if err := t.note(h, h.lastSequence+1, days[i].Or(m.LastModifiedOn)); err != nil {
+		if err := t.note(ref, h, m, h.lastSequence+1, &keys[i]); err != nil {
 			return nil, err
 		}
 		h.metadata, h.dirty = m, true
@@ -100,7 +103,7 @@ func (t *txn) recordedBefore(h *head, key string) (r oda.Receipt, digest []byte,
 const selectRuns = `SELECT h.entity, h.last_sequence, coalesce(v.sequence_after, -1), v.runs, h.version
 	FROM heads h LEFT JOIN versions v ON v.position = h.position AND v.entity = h.entity AND v.version = h.version WHERE h.kind = ? AND h.identifier = ?`
 
-const selectRecords = `SELECT sequence, key, recorded_on, iif(length(text) <= 65536, text, NULL), digest, length(text) FROM records
+const selectRecords = `SELECT sequence, key, recorded_on, iif(length(text) <= 65536, text, NULL), digest, length(text), recorded_by FROM records
 	WHERE entity = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?`
 
 // Records implements oda.Engine.
@@ -126,13 +129,8 @@ func (s *Store) recordPage(ctx context.Context, ref oda.Ref, after int64, limit 
 		return 0, nil, err
 	}
 	defer s.readers.give(c)
-	of, last, runs := engine.Version{Ref: ref}, int64(0), engine.Runs(nil)
-	err = c.query(selectRuns, func(stmt *sqlite.Stmt) error {
-		entity, last, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(4)
-		var err error
-		runs, err = currentRuns(of, bytesOf(stmt, 3), stmt.ColumnInt64(2), last)
-		return err
-	}, int64(ref.Kind), ref.ID)
+	of := engine.Version{Ref: ref}
+	entity, last, runs, err := c.runsNow(&of)
 	if err == nil && entity == 0 {
 		err = oda.Missing(ref)
 	}
@@ -143,6 +141,7 @@ func (s *Store) recordPage(ctx context.Context, ref oda.Ref, after int64, limit 
 		return c.query(selectRecords, func(stmt *sqlite.Stmt) error {
 			r := engine.Paged{Digest: digestOf(stmt, 4), Bytes: stmt.ColumnInt64(5)}
 			r.Sequence, r.Key, r.RecordedOn, r.Text = stmt.ColumnInt64(0), stmt.ColumnText(1), oda.Instant(stmt.ColumnInt64(2)), bytesOf(stmt, 3)
+			r.By = stmt.ColumnText(6)
 			return add(r)
 		}, entity, run.First, run.Last, int64(most))
 	})
@@ -150,4 +149,16 @@ func (s *Store) recordPage(ctx context.Context, ref oda.Ref, after int64, limit 
 		page.Last = last
 	}
 	return entity, page, err
+}
+
+// runsNow returns the records of the current version of a block, and the last sequence
+// number that it has given. It sets the number of the version.
+func (c *conn) runsNow(of *engine.Version) (entity, last int64, runs engine.Runs, err error) {
+	err = c.query(selectRuns, func(stmt *sqlite.Stmt) error {
+		entity, last, of.Number = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(4)
+		var err error
+		runs, err = currentRuns(*of, bytesOf(stmt, 3), stmt.ColumnInt64(2), last)
+		return err
+	}, int64(of.Kind), of.ID)
+	return entity, last, runs, err
 }

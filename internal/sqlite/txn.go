@@ -74,11 +74,6 @@ func (t *txn) failed(err error) error {
 
 func (t *txn) exec(query string, args ...any) error { return t.failed(t.conn.exec(query, args...)) }
 
-// note adds a record to the index of days.
-func (t *txn) note(h *head, sequence int64, day oda.Day) error {
-	return t.failed(t.conn.note(h.entity, &h.seen, sequence, day))
-}
-
 func (t *txn) query(query string, row func(*sqlite.Stmt) error, args ...any) error {
 	return t.failed(t.conn.query(query, row, args...))
 }
@@ -230,10 +225,11 @@ func (t *txn) commit() error {
 	return nil
 }
 
-// rollback undoes the transaction. It also drops the kept heads, which may have
-// been changed by it.
+// rollback undoes the transaction. It also drops the kept heads and hours, which
+// may be those of the transaction.
 func (t *txn) rollback() {
 	clear(t.store.heads)
+	clear(t.store.failedHours)
 	if t.conn.AutocommitEnabled() {
 		return // SQLite has rolled back already
 	}

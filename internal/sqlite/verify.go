@@ -287,6 +287,14 @@ func (v verifier) rows() error {
 		Days: all(v.conn, "SELECT entity, day, part, first FROM call_days ORDER BY entity, day, part", func(stmt *sqlite.Stmt) audit.DayRow {
 			return audit.DayRow{Entity: numbered(stmt), Day: oda.Day(stmt.ColumnInt64(1)), Part: stmt.ColumnInt64(2), First: stmt.ColumnInt64(3)}
 		}),
+		Failed: all(v.conn, "SELECT h.entity, function, "+failedColumns+" FROM failed_calls c LEFT JOIN heads h ON h.kind = 3 AND h.identifier = c.identifier ORDER BY h.entity, sequence",
+			func(stmt *sqlite.Stmt) audit.FailedRow {
+				return audit.FailedRow{Entity: numbered(stmt), Function: stmt.ColumnText(1), CallEntry: failedCall(stmt, 2)}
+			}),
+		Long: all(v.conn, "SELECT h.entity, "+longColumns+" FROM long_calls c LEFT JOIN heads h ON h.kind = 3 AND h.identifier = c.identifier ORDER BY h.entity, sequence",
+			func(stmt *sqlite.Stmt) audit.LongRow {
+				return audit.LongRow{Entity: numbered(stmt), CallPlace: longCall(stmt, 1), Received: oda.Instant(stmt.ColumnInt64(4))}
+			}),
 	}, v.report)
 }
 
@@ -360,6 +368,9 @@ func (v verifier) indexes() error {
 	if err != nil {
 		return err
 	}
+	if err := v.hours(); err != nil {
+		return err
+	}
 	err = v.query(`SELECT kind, identifier, create_key, create_digest, create_seal FROM heads WHERE coalesce(create_key, create_digest, create_seal) IS NOT NULL`,
 		func(stmt *sqlite.Stmt) error {
 			ref := oda.Ref{Kind: audit.KindOf(stmt.ColumnInt64(0)), ID: stmt.ColumnText(1)}
@@ -375,6 +386,22 @@ func (v verifier) indexes() error {
 			v.report.Add(audit.Index, fmt.Sprintf("%s %s", audit.KindOf(stmt.ColumnInt64(0)), stmt.ColumnText(1)), "the index of words and references does not have it")
 			return nil
 		})
+}
+
+// hours checks that failed_hours leads to all calls that failed.
+func (v verifier) hours() error {
+	for what, column := range failedBy[1:] {
+		err := v.query(fmt.Sprintf(`SELECT identifier, sequence FROM failed_calls c WHERE %[1]s <> '' AND NOT EXISTS (SELECT 1 FROM failed_hours
+			WHERE what = ?1 AND value = c.%[1]s AND hour = (c.at - ((c.at %% ?2) + ?2) %% ?2) / ?2)`, column), func(stmt *sqlite.Stmt) error {
+			v.report.Add(audit.Index, fmt.Sprintf("%s %s, record %d", oda.ExecutionBlock, stmt.ColumnText(0), stmt.ColumnInt64(1)),
+				"the hours of calls that failed do not lead to it by its %s", column)
+			return nil
+		}, int64(what+1), int64(microsecondsOfHour))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // terms compares the index of terms with the catalogue, except for entities that a

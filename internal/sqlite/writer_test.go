@@ -50,7 +50,7 @@ func send(t *testing.T, s *Store, run func(*txn) error) *job {
 
 // recordWithin adds records in a transaction.
 func recordWithin(tx *txn, add oda.Append) ([]oda.Receipt, error) {
-	return tx.append(add, add.Digests(), add.Days())
+	return tx.append(add, add.Digests(), add.Keys())
 }
 
 // storeJob stores a new ExecutionBlock.

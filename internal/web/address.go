@@ -32,8 +32,8 @@ func readAddress(text string) (parts []string, params url.Values, place string) 
 }
 
 // pageNamed returns the page that a text names, relative to the base path: an identifier,
-// with a version if need be, the address of a page or of the interface, or a date,
-// which names a night. It is empty if the text names none.
+// with a version if need be, the address of a page or of the interface, a date, which
+// names a night, or a time. It is empty if the text names none.
 func (s *Site) pageNamed(ctx context.Context, text string) (string, error) {
 	refs, err := s.identified(ctx, text)
 	if err != nil {
@@ -42,12 +42,11 @@ func (s *Site) pageNamed(ctx context.Context, text string) (string, error) {
 	if len(refs) == 1 {
 		return refs[0].Kind.Collection() + "/" + refs[0].ID, nil
 	}
-	if at, err := oda.ParseAsOf(text); err == nil {
-		day := at.Time()
-		if len(text) > len(time.DateOnly) {
-			day = day.Add(-12 * time.Hour) // the night began on the day before
-		}
-		return "night" + question(url.Values{"date": {day.Format(time.DateOnly)}}), nil
+	if at, err := oda.ParseAsOf(text); err == nil && len(text) == len(time.DateOnly) {
+		return "night" + question(url.Values{"date": {at.Time().Format(time.DateOnly)}}), nil
+	}
+	if at, ok := readWhen(text, time.Now().In(s.zone())); ok {
+		return callsHref(url.Values{"at": {inAddress(at)}}), nil
 	}
 	if !strings.ContainsAny(text, "/?@") {
 		return "", nil
@@ -72,7 +71,7 @@ func pageAt(text string) string {
 			page = parts[n-2]
 		}
 	}
-	if _, list := oda.KindOf(page); list || slices.Contains([]string{"changes", "compare", "night", "search"}, page) {
+	if _, list := oda.KindOf(page); list || slices.Contains([]string{"calls", "changes", "compare", "night", "search"}, page) {
 		return page + question(params)
 	}
 	return ""

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"oda"
 	"oda/archive"
-	"oda/internal/rawjson"
 )
 
 // callIndex is what the pages know of every call of a block.
@@ -25,6 +23,7 @@ type callIndex struct {
 type knownCalls struct {
 	version  int64
 	last     int64 // sequence of the last call that was read
+	records  int64 // that the version had then, 0 for an older state
 	calls    []indexedCall
 	complete bool // nothing followed when it was last read
 	full     bool // more follow than are kept
@@ -46,36 +45,22 @@ type indexedCall struct {
 	took             oda.Elapsed // negative: it is not known
 	function, device uint16
 	failed           bool
+	said             uint64 // a number for its arguments, and one for all that is compared of it
+	saidExactly      uint64
 }
 
 // noTime stands for the begin of a call whose record has no times.
 const noTime = oda.Instant(-1 << 63)
 
-// trouble is a way in which calls failed.
-type trouble struct {
-	Name     string // of the function, as short as it can be; set by worst
-	Detail   string
-	Calls    int64
-	First    int64 // sequence of the first of them
-	function uint16
-}
-
-// failure is what failed calls have in common that are counted together.
-type failure struct {
-	function uint16
-	detail   string
-}
-
-// Bounds of an index, and of all of them together. A call takes 40 bytes, and 32
+// Bounds of an index, and of all of them together. A call takes 56 bytes, and 32
 // more for each kind of lanes in which it is laid out.
 const (
-	indexedCalls    = 250_000 // of a block
-	indexedNames    = 1000    // of functions or devices, which are rarely more than 20
-	indexedTroubles = 200
-	nameLength      = 160     // characters of a name that are kept
-	cachedCalls     = 400_000 // of all blocks
-	costOfIndex     = 2000    // calls that take as much memory as an index with none
-	indexesInUse    = 4       // at a time; others wait
+	indexedCalls = 250_000 // of a block
+	indexedNames = 1000    // of functions or devices, which are rarely more than 20
+	nameLength   = 160     // characters of a name that are kept
+	cachedCalls  = 400_000 // of all blocks
+	costOfIndex  = 2000    // calls that take as much memory as an index with none
+	indexesInUse = 4       // at a time; others wait
 )
 
 // names numbers names in the order in which they come.
@@ -125,107 +110,26 @@ func (x *callIndex) add(r *oda.Record) {
 		c.took = took
 	}
 	c.function = x.functions.number(string(call.Request()))
-	arguments, problem := argumentsAndError(r.Text)
-	c.device = x.devices.number(deviceIn(arguments))
+	c.device = x.devices.number(call.Device())
+	c.said, c.saidExactly = said(r.Text)
 	if c.failed {
 		x.failures++
-		x.note(&c, firstLine(member(problem, "detail", shownText)))
+		x.note(&c, call.Error())
 	}
 	x.calls = append(x.calls, c)
 	x.last = r.Sequence
 }
 
-// note counts a failed call with those that failed in the same way. If there are too many
-// ways, one that was seen only once makes room, so frequent ones are kept.
-func (x *callIndex) note(c *indexedCall, detail string) {
-	kind := failure{c.function, clipped(detail, nameLength)}
-	if at, ok := x.alike[kind]; ok {
-		x.troubles[at].Calls++
-		return
-	}
-	if x.alike == nil {
-		x.alike = make(map[failure]int)
-	}
-	at := len(x.troubles)
-	if at < indexedTroubles {
-		x.troubles = append(x.troubles, trouble{})
-	} else {
-		x.forgotten = true
-		if at = slices.IndexFunc(x.troubles, func(t trouble) bool { return t.Calls == 1 }); at < 0 {
-			return
-		}
-		delete(x.alike, failure{x.troubles[at].function, x.troubles[at].Detail})
-	}
-	x.alike[kind] = at
-	x.troubles[at] = trouble{Detail: kind.detail, Calls: 1, First: c.sequence, function: c.function}
-}
+// settled reports whether all calls are known that will ever be: what is counted is final
+// until another one is recorded.
+func (x *callIndex) settled() bool { return x.complete || x.full }
 
-// worst returns the ways in which calls failed, the most frequent first.
-func (x *callIndex) worst() []trouble {
-	all := slices.SortedFunc(slices.Values(x.troubles), func(a, b trouble) int {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.First, b.First))
-	})
-	names := make([]string, len(all))
-	for i, t := range all {
-		names[i] = x.functions.all[t.function]
+// total is how many calls there are, 0 if that is not known.
+func (x *callIndex) total() int64 {
+	if x.settled() {
+		return max(x.records, int64(len(x.calls)))
 	}
-	for i, name := range tellApart(names) {
-		all[i].Name = name
-	}
-	return all
-}
-
-// argumentsAndError finds two members of a record.
-func argumentsAndError(record []byte) (arguments, problem []byte) {
-	for key, value := range rawjson.Members(record) {
-		switch string(key) {
-		case "request_args":
-			arguments = value
-		case "error":
-			problem = value
-		}
-	}
-	return arguments, problem
-}
-
-// deviceArguments are the names of arguments that say which device a call is
-// for, the most specific first.
-var deviceArguments = []string{
-	"device", "device_name", "receptor", "receptor_id", "dish", "dish_id", "station", "station_id", "subarray", "subarray_id",
-}
-
-// deviceIn reads from the arguments of a call which device it is for.
-func deviceIn(arguments []byte) string {
-	device, rank := "", len(deviceArguments)
-	look := func(object []byte) (kwargs []byte) {
-		for key, value := range rawjson.Members(object) {
-			if string(key) == "kwargs" {
-				kwargs = value
-			}
-			at := slices.Index(deviceArguments[:rank], string(key))
-			if at < 0 || len(value) == 0 || value[0] == '{' || value[0] == '[' || string(value) == "null" {
-				continue
-			}
-			device, rank = short(value, nameLength), at
-			if device != "" && device[0] >= '0' && device[0] <= '9' {
-				what, _, _ := strings.Cut(string(key), "_")
-				device = what + " " + device
-			}
-		}
-		return kwargs
-	}
-	if len(arguments) == 0 || arguments[0] != '{' {
-		return ""
-	}
-	if kwargs := look(arguments); len(kwargs) > 0 && kwargs[0] == '{' {
-		look(kwargs)
-	}
-	return device
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+	return x.records
 }
 
 // reset empties the index for a version of the block.
@@ -246,6 +150,7 @@ func (x *callIndex) extend(ctx context.Context, archive *archive.Archive, of *bl
 		if newest := now.Metadata.Version; newest != x.version {
 			x.reset(newest)
 		}
+		x.records = now.Records
 		if x.full || x.complete && int64(len(x.calls)) == now.Records {
 			return nil
 		}

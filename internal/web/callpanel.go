@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"oda"
@@ -14,8 +15,8 @@ type callPanel struct {
 	Root, Block string
 	Closed      string // the address of the page without it
 	Old         bool   // it is in an older state of the block
-	RecordedOn  oda.Instant
-	Begin, End  oda.Instant // where it is drawn
+	Drawn       bool   // it is known where
+	Begin, End  oda.Instant
 	Device      string
 	// Addresses of the calls around it, in the order of time, as the filter
 	// leaves them.
@@ -38,11 +39,16 @@ func (s *Site) callPanel(ctx context.Context, x *callIndex, of *blockState, v *c
 	if r == nil {
 		return nil, oda.Errorf(oda.NotFound, "The ExecutionBlock %s has no call %d.", of.id, sequence)
 	}
-	p := &callPanel{callRow: newCallRow(r, oda.CallOf(r.Text), shownInFull), Root: v.Root, Block: v.Block, Closed: v.Closed(), Old: of.old != nil, RecordedOn: r.RecordedOn}
+	call := oda.CallOf(r.Text)
+	p := &callPanel{callRow: newCallRow(r, call, shownInFull), Root: v.Root, Block: v.Block, Closed: v.Closed(), Old: of.old != nil}
+	p.Device = keptName(call.Device())
 	if i, ok := x.find(sequence); ok {
 		l := x.layout(x.by(""))
-		p.Begin, p.End, p.Device = l.places[i].begin, l.places[i].end, x.devices.all[x.calls[i].device]
+		p.Drawn, p.Begin, p.End = true, l.places[i].begin, l.places[i].end
 		p.around(x, l, v, int32(i))
+	} else if p.Begin = call.At(noTime); p.Begin != noTime {
+		took, _ := call.Took()
+		p.Drawn, p.End = true, p.Begin+oda.Instant(took)
 	}
 	return p, nil
 }
@@ -86,7 +92,8 @@ func (v *callsView) callHref(sequence int64) string {
 }
 
 // timelinePart serves a part of the page of a block by itself: a call, by its sequence;
-// the links to the calls around it, none if it is not there; or the summary of all calls.
+// the links to the calls around it, none if it is not there; the summary of all calls; or
+// which call is the next failure.
 func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 	part := r.PathValue("part")
 	name, params := "callpanel", r.URL.Query()
@@ -95,9 +102,11 @@ func (s *Site) timelinePart(w http.ResponseWriter, r *http.Request) error {
 		name = "callsummary"
 	case "around":
 		name = "callsaround"
+	case nextFailure, previousFailure:
+		return s.ofIndex(w, r, func(x *callIndex, params url.Values) any { return x.failureBeside(params, part == nextFailure) })
 	default:
 		if sequence, err := strconv.ParseInt(part, 10, 64); err != nil || sequence < 1 {
-			return oda.Errorf(oda.NoSuchPath, "A timeline has the parts \"summary\", \"around\" and the numbers of its calls.")
+			return oda.Errorf(oda.NoSuchPath, "A timeline has the parts \"summary\", \"around\", %q, %q and the numbers of its calls.", nextFailure, previousFailure)
 		}
 		params.Set("call", part)
 	}

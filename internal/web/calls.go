@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"oda"
@@ -18,11 +19,12 @@ import (
 type callsView struct {
 	Root, Block string
 	State       url.Values // the parameters that name an older state, none for the current one
-	Total       int64
-	Failures    int64 // of those that were looked at
-	Looked      bool  // at all of them
+	Total       int64      // 0 if it is not known yet
+	Failures    int64      // of those that are known; final if Settled
+	Looked      bool       // all of them are known
+	Full        int64      // these are known, and no more will be; 0 if there is room for all
 	Begin, End  *oda.Instant
-	Troubles    []trouble
+	Troubles    []trouble  // in the order of time, none unless Settled
 	Forgotten   bool       // there are other troubles
 	Call        *callPanel // the one that the address names
 	Functions   []string
@@ -38,6 +40,7 @@ type callsView struct {
 	NoCall      string // the one that the address names, if there is none
 
 	before, wanted int64 // calls that the filter leaves: those before the rows, and all
+	placed         bool  // these numbers are final
 	lastPage       int64 // the call after which the last of them begin
 
 	next  []int64 // the first calls that the filter leaves, as the index knows them
@@ -58,6 +61,9 @@ func (v *callsView) Lasted() string {
 	}
 	return showElapsed(oda.Elapsed(*v.End - *v.Begin))
 }
+
+// Settled reports whether what was counted is final until more is recorded.
+func (v *callsView) Settled() bool { return v.Looked || v.Full > 0 }
 
 // Filtered reports whether some calls are left out.
 func (v *callsView) Filtered() bool { return v.Function != "" || v.Outcome != "" }
@@ -109,6 +115,7 @@ type callRow struct {
 	Arguments      string
 	Result         string
 	Problem, Trace string
+	ErrorType      string // empty if it is not known
 	Record         string // as it was sent, indented
 }
 
@@ -136,8 +143,8 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	defer done()
 	f := callFilterOf(params)
 	v := &callsView{
-		Root: entityRoot, Block: of.id, State: of.params, Total: int64(len(x.calls)), Failures: x.failures, Looked: x.complete,
-		Troubles: x.worst(), Forgotten: x.forgotten, Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
+		Root: entityRoot, Block: of.id, State: of.params, Total: x.total(), Failures: x.failures, Looked: x.complete,
+		Functions: x.functions.all, Function: f.function, Outcome: f.outcome,
 		drawn: withoutEmpty(url.Values{"by": params["by"], "from": params["from"], "to": params["to"]}),
 	}
 	if f.function != "" && !slices.Contains(v.Functions, f.function) { // not yet, perhaps
@@ -146,10 +153,16 @@ func (s *Site) newCallsView(ctx context.Context, of *blockState, params url.Valu
 	if v.Filtered() {
 		v.next, v.until = x.wanted(f, afterIn(params))
 	}
+	if x.full {
+		v.Full = int64(len(x.calls))
+	}
 	v.before, v.wanted, v.lastPage = x.place(f, afterIn(params))
+	v.placed = x.complete || x.full && afterIn(params) <= x.last
 	v.back, v.backKnown = x.pageBack(afterIn(params))
-	if l := x.layout(x.by("")); x.complete && len(x.calls) > 0 {
+	if v.Settled() && len(x.calls) > 0 {
+		l := x.layout(x.by(""))
 		v.Begin, v.End = &l.focus[0], &l.focus[1]
+		v.Troubles, v.Forgotten = x.inOrder(v.CallHref)
 	}
 	v.All, v.Only = v.unfiltered(url.Values{}, "calls"), v.unfiltered(url.Values{"calls": {"failed"}}, "calls")
 	if named := params.Get("call"); named != "" {
@@ -205,7 +218,7 @@ func (s *Site) callsOf(ctx context.Context, of *blockState, params url.Values) (
 
 // Place says which calls the rows are, if there are others.
 func (v *callsView) Place() string {
-	if v.First == "" && v.After == "" || len(v.Rows) == 0 {
+	if v.First == "" && v.After == "" || len(v.Rows) == 0 || !v.placed {
 		return ""
 	}
 	text := thousands(v.before + 1)
@@ -346,7 +359,7 @@ func (v *callsView) follows(sequence int64, others bool) bool {
 
 // newCallRow reads a record for people.
 func newCallRow(r *oda.Record, call oda.Call, room int) callRow {
-	row := callRow{Sequence: r.Sequence, Sent: call.Sent(), Received: call.Received(), Failed: call.Failed}
+	row := callRow{Sequence: r.Sequence, Sent: call.Sent(), Received: call.Received(), Failed: call.Failed, ErrorType: errorType(call.Error())}
 	row.Module, row.Name = lastName(string(call.Request()))
 	if took, known := call.Took(); known {
 		row.Took = showElapsed(took)
@@ -390,31 +403,32 @@ func arguments(value []byte, room int) string {
 	if len(value) == 0 || value[0] != '{' {
 		return short(value, room)
 	}
-	text := ""
+	var text strings.Builder
+	add := func(parts ...string) {
+		if text.Len() > 0 {
+			text.WriteString(", ")
+		}
+		for _, part := range parts {
+			text.WriteString(part)
+		}
+	}
 	for key, value := range rawjson.Members(value) {
 		switch {
 		case string(value) == "[]" || string(value) == "{}" || string(value) == "null":
 		case string(key) == "kwargs" && value[0] == '{':
 			for name, value := range rawjson.Members(value) {
-				if len(text) > room {
+				if text.Len() > room {
 					break
 				}
-				text = joined(text, string(name)+"="+readable(string(value)))
+				add(string(name), "=", readable(string(value)))
 			}
 		case string(key) == "args" && value[0] == '[':
-			text = joined(text, readable(string(value[1:len(value)-1])))
+			add(readable(string(value[1 : len(value)-1])))
 		default:
-			text = joined(text, string(key)+"="+readable(string(value)))
+			add(string(key), "=", readable(string(value)))
 		}
 	}
-	return beginning(text, room)
-}
-
-func joined(text, next string) string {
-	if text == "" {
-		return next
-	}
-	return text + ", " + next
+	return beginning(text.String(), room)
 }
 
 // short reads a value: the content of a string, or else its text.

@@ -32,9 +32,8 @@ type compareView struct {
 	Of                 int64 // changes
 	Cut                bool  // not all of them are shown
 	Notice             string
+	Steps              *stepsView // if the calls are compared
 	params             url.Values
-	after              int64 // how many calls come before those that are compared
-	more               bool  // there are calls after them
 }
 
 // change is a change on the page.
@@ -47,7 +46,6 @@ type change struct {
 const (
 	compareBytes = 2 << 20 // of both documents
 	compareLines = 40_000  // of each
-	compareCalls = 2000    // of each block, on one page
 	compareWait  = 5 * time.Second
 	maxCompares  = 2 // at once
 )
@@ -67,8 +65,6 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 		Unified: params.Get("view") == "unified", params: params,
 	}
 	view.Crumbs = []crumb{{Name: "Compare"}}
-	view.after, _ = strconv.ParseInt(params.Get("after"), 10, 64)
-	view.after = max(0, view.after)
 	if view.AskedFrom == "" && view.AskedTo == "" {
 		return s.page(w, r, "compare", view)
 	}
@@ -87,8 +83,8 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 	if err := s.fillCompare(r.Context(), view); err != nil {
 		return err
 	}
-	if view.Calls && view.after > 0 && view.after >= view.most() {
-		seeOther(w, view.link("after", "")) // neither has so many
+	if view.Calls && view.Steps.isBeyond() {
+		seeOther(w, view.link("after", "")) // there are not so many
 		return nil
 	}
 	return s.page(w, r, "compare", view)
@@ -120,7 +116,8 @@ func (s *Site) enter(ctx context.Context) (leave func(), err error) {
 }
 
 // sides finds the two sides. A side that is left out is another version of the entity:
-// of an older version the current one, otherwise the one before.
+// of an older version the current one, otherwise the one before. If a block has none before,
+// it is another run of its SBDefinition.
 func (s *Site) sides(ctx context.Context, view *compareView) error {
 	from, to := readSide(view.AskedFrom), readSide(view.AskedTo)
 	var err error
@@ -151,7 +148,7 @@ func (s *Site) sides(ctx context.Context, view *compareView) error {
 	if view.From == nil {
 		before := view.To.Metadata.Version - 1
 		if before == 0 {
-			return oda.Errorf(oda.InvalidQuery, "%s has no version before version 1. Name something else to compare it with.", view.To.ID)
+			return s.besides(ctx, view)
 		}
 		view.From, err = s.side(ctx, view.To.Ref, before)
 	}
@@ -183,11 +180,10 @@ func (s *Site) fillCompare(ctx context.Context, view *compareView) error {
 	}
 	what := view.params.Get("what")
 	view.Calls = view.Blocks() && (what == "calls" || what == "" && view.From.Ref != view.To.Ref)
-	read := s.documents
 	if view.Calls {
-		read = s.blockCalls
+		return s.steps(ctx, view)
 	}
-	from, to, err := read(ctx, view)
+	from, to, err := s.documents(ctx, view)
 	if err != nil || view.Notice != "" {
 		return err
 	}
@@ -239,8 +235,8 @@ func (v *compareView) Blocks() bool {
 	return v.From != nil && v.From.Kind == oda.ExecutionBlock && v.To.Kind == oda.ExecutionBlock
 }
 
-// Same reports whether nothing differs.
-func (v *compareView) Same() bool { return v.Notice == "" && v.Of == 0 }
+// Same reports whether nothing differs in the documents.
+func (v *compareView) Same() bool { return v.Notice == "" && !v.Calls && v.Of == 0 }
 
 // The ways to look at a comparison, and those that it leads to.
 func (v *compareView) Swapped() string {
@@ -249,6 +245,8 @@ func (v *compareView) Swapped() string {
 func (v *compareView) SideBySide() string  { return v.link("view", "") }
 func (v *compareView) AsUnified() string   { return v.link("view", "unified") }
 func (v *compareView) OfCalls() string     { return v.link("what", "calls", "after", "") }
+func (v *compareView) Exactly() string     { return v.link("with", "results", "after", "") }
+func (v *compareView) Essentially() string { return v.link("with", "", "after", "") }
 func (v *compareView) OfDocuments() string { return v.link("what", "document", "after", "") }
 
 // Patch is the address of the changes as a JSON Patch, where the interface has it.
@@ -259,33 +257,3 @@ func (v *compareView) Patch() string {
 	number := func(s *side) string { return strconv.FormatInt(s.Metadata.Version, 10) }
 	return v.Root + "api/v1/" + v.To.Kind.Collection() + "/" + v.To.ID + "/diff?from=" + number(v.From) + "&to=" + number(v.To)
 }
-
-// Earlier and Later are the addresses of the calls before and after these.
-func (v *compareView) Earlier() string {
-	if !v.Calls || v.after == 0 {
-		return ""
-	}
-	after := ""
-	if v.after > compareCalls {
-		after = strconv.FormatInt(v.after-compareCalls, 10)
-	}
-	return v.link("after", after)
-}
-
-func (v *compareView) Later() string {
-	if !v.more {
-		return ""
-	}
-	return v.link("after", strconv.FormatInt(v.after+compareCalls, 10))
-}
-
-// Range says which calls are compared, if these are not all.
-func (v *compareView) Range() string {
-	if v.Earlier() == "" && v.Later() == "" {
-		return ""
-	}
-	return "Calls " + thousands(v.after+1) + " to " + thousands(min(v.after+compareCalls, v.most())) + " of each block"
-}
-
-// most is how many calls the longer block has.
-func (v *compareView) most() int64 { return max(v.From.Records, v.To.Records) }

@@ -84,58 +84,159 @@ func TestAComparisonShowsTheChange(t *testing.T) {
 	shows(t, ctx, `.views`, "2 changes")
 }
 
-// Two blocks are compared by what they called and what came of it.
+// observation is a call of a made-up run.
+func observation(request, args, took, rest string) string {
+	return `{"request":"control.` + request + `","request_args":{"kwargs":{` + args + `}},"request_sent_at":"2026-01-31T18:00:00Z","response_received_at":"2026-01-31T18:00:` + took + `Z",` + rest + `}`
+}
+
+const (
+	isOK  = `"status":"OK","response":{"result":"done"}`
+	isBad = `"status":"ERROR","error":{"detail":"dish 36 does not answer"}`
+)
+
+// points are calls that every run makes alike.
+func points(n int) []string {
+	calls := make([]string, n)
+	for i := range calls {
+		calls[i] = observation("point", fmt.Sprintf(`"dish":%d`, i), "02", isOK)
+	}
+	return calls
+}
+
+func blockOf(definition string, calls ...string) string {
+	return `{` + definition + `"request_responses":[` + strings.Join(calls, ",") + `]}`
+}
+
+// verdict is what a comparison says first.
+func (s site) verdict(t *testing.T, at string) string {
+	t.Helper()
+	found := regexp.MustCompile(`<p class="verdict">(.*)</p>`).FindStringSubmatch(s.get(t, at).Text())
+	if found == nil {
+		t.Fatalf("%s says nothing:\n%s", at, s.get(t, at).Text())
+	}
+	return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(found[1], "")
+}
+
+// Two blocks are compared by what they called, without what every run has others of.
 func TestTwoBlocksAreComparedByTheirCalls(t *testing.T) {
 	s := newSite(t, "")
-	record := func(request, args, rest string) string {
-		return `{"request":"control.` + request + `","request_args":{"kwargs":{` + args + `}},"request_sent_at":"2026-01-31T18:00:00Z","response_received_at":"2026-01-31T18:00:02Z",` + rest + `}`
+	run := func(id int, took, rest string, more ...string) []string {
+		scan := observation("scan", fmt.Sprintf(`"scan_id":%d,"subarray_id":%d,"length":9`, id, id), took, rest)
+		return append(append(points(10), scan), more...)
 	}
-	const ok, bad = `"status":"OK","response":{"result":"done"}`, `"status":"ERROR","error":{"detail":"dish 36 does not answer"}`
-	var same []string
-	for i := range 30 {
-		same = append(same, record("point", fmt.Sprintf(`"dish":%d`, i), ok))
+	other := `"status":"OK","response":{"result":"other"}`
+	for name, calls := range map[string][]string{
+		"plain":   run(1, "10", isOK),
+		"again":   run(2, "10", other),
+		"slower":  run(3, "46", isOK, observation("end", "", "01", isOK), observation("end", "", "01", isOK)),
+		"bad":     run(4, "10", isBad),
+		"changed": append(run(5, "10", isOK)[1:], observation("point", `"dish":99`, "02", isOK)),
+		"nothing": nil,
+	} {
+		s.store(t, "/ebs/eb-"+name, blockOf("", calls...))
 	}
-	block := func(last ...string) string {
-		return `{"request_responses":[` + strings.Join(append(same, last...), ",") + `]}`
+	s.store(t, "/ebs/eb-plain", blockOf("", append(run(1, "10", isOK), observation("end", "", "02", isOK))...))
+	for at, want := range map[string]string{
+		"from=ebs/eb-plain@1&to=ebs/eb-again@1":                "Same 11 steps, as fast",
+		"from=ebs/eb-plain@1&to=ebs/eb-again@1&with=results":   "Same 11 steps, 1 with other arguments or results, as fast",
+		"from=ebs/eb-plain@1&to=ebs/eb-slower@1":               "Same 11 steps, 2 extra, 120 % slower",
+		"from=ebs/eb-slower@1&to=ebs/eb-plain@2":               "12 steps in both, 1 missing, 52 % faster",
+		"from=ebs/eb-plain@1&to=ebs/eb-bad@1":                  "Same 11 steps, 1 failed, as fast",
+		"from=ebs/eb-bad@1&to=ebs/eb-plain@2":                  "Same 11 steps, 1 extra, 1 failed only in eb-bad, as fast",
+		"from=ebs/eb-plain@1&to=ebs/eb-changed@1":              "10 steps in both, 1 extra, 1 missing, as fast",
+		"from=ebs/eb-plain@1&to=ebs/eb-nothing@1":              "No step in common, 11 missing",
+		"from=ebs/eb-nothing@1&to=ebs/eb-nothing@1&what=calls": "Neither made a call",
+		"from=ebs/eb-plain@1&to=ebs/eb-plain@2&what=calls":     "Same 11 steps, 1 extra, as fast",
+	} {
+		if got := s.verdict(t, "compare?"+at); got != want {
+			t.Errorf("%s says %q, want %q", at, got, want)
+		}
 	}
-	s.store(t, "/ebs/eb-one", block(record("scan", `"id":1`, ok)), block(record("scan", `"id":1`, ok), record("end", "", ok)))
-	s.store(t, "/ebs/eb-two", block(record("scan", `"id":1`, bad), record("abort", "", ok)))
-	s.says(t, "compare?from=ebs/eb-one@2&to=ebs/eb-two@1",
-		"27 equal calls", ">1 change<", `scan(id=1) → <del>done</del>`, `scan(id=1) → <ins>ERROR: dish 36 does not answer</ins>`, `class="new failed"`,
-		`<a href="./ebs/eb-two?call=31#timeline">31</a>`, ">2.0 s<", `abort()`, `end()`,
-	)
-	// Versions of a block are compared by their documents, or by their calls.
-	s.says(t, "compare?from=ebs/eb-one@1&to=ebs/eb-one@2", "Both documents are the same")
-	s.says(t, "compare?from=ebs/eb-one@1&to=ebs/eb-one@2&what=calls", "end()", ">1 change<")
-	// Longer blocks are compared page by page.
-	long := make([]string, 2500)
-	for i := range long {
-		long[i] = record("point", fmt.Sprintf(`"dish":%d`, i), ok)
+	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-bad@1", "10 equal steps", `scan(length=9)</p>`, `<p class="new failed">scan(length=9)<ins> → ERROR: dish 36 does not answer</ins></p>`,
+		`<a href="./ebs/eb-plain?version=1&amp;call=11#timeline">`, `<a href="./ebs/eb-bad?call=11#timeline">`, "failed, 10.0 s", `href="compare?from=ebs/eb-plain@1&amp;to=ebs/eb-bad@1#step-11">1 failed</a>`)
+	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-again@1&with=results", `scan(scan_id=<del>1, subarray_id=1, length=9) → done</del>`)
+	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-slower@1", "scan 36.0 s longer: 46.0 s instead of 10.0 s", "11 calls that both made and that failed in neither took 1 min 06 s instead of 30.0 s.")
+	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-again@1", "Both made the same calls.")
+	// Versions of a block are compared by their documents, unless calls are asked for.
+	s.says(t, "compare?from=ebs/eb-plain@1&to=ebs/eb-plain@2", "Both documents are the same")
+}
+
+// Of long blocks a page has some steps, and what it says is of all of them.
+func TestLongBlocksAreComparedPageByPage(t *testing.T) {
+	s := emptySite(t)
+	long := points(2500)
+	s.store(t, "/ebs/eb-long", blockOf("", long...))
+	long[2400] = observation("point", `"dish":2400`, "02", isBad)
+	s.store(t, "/ebs/eb-longer", blockOf("", long...))
+	const at = "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1"
+	if got, want := s.verdict(t, at), "Same 2\u202f500 steps, 1 failed, as fast"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
 	}
-	s.store(t, "/ebs/eb-long", `{"request_responses":[`+strings.Join(long, ",")+`]}`)
-	long[2400] = record("point", `"dish":2400`, bad)
-	s.store(t, "/ebs/eb-longer", `{"request_responses":[`+strings.Join(long, ",")+`]}`)
-	first := s.get(t, "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1").Text()
-	next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(first)
-	if next == nil || !strings.Contains(first, "These calls are the same in both, with the same outcome. Others may differ.") || strings.Contains(first, "Both made the same calls") {
-		t.Fatalf("the first calls are not the same, or all are said to be:\n%s", first)
-	}
-	if !strings.Contains(first, "Calls 1 to 2\u202f000 of each block") {
-		t.Errorf("the first page does not say which calls it has:\n%s", first)
-	}
-	s.says(t, "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1&after=2000", "Calls 2\u202f001 to 2\u202f500 of each block")
-	s.leads(t, "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1&after=9000", "compare?from=ebs/eb-long@1&to=ebs/eb-longer@1")
-	if page := s.get(t, strings.ReplaceAll(next[1], "&amp;", "&")).Text(); !strings.Contains(page, "?call=2401#timeline") || strings.Contains(page, `rel="next"`) {
-		t.Errorf("the next page does not show the call that failed:\n%s", page)
+	s.says(t, at, "Steps 1 to 500 of 2\u202f500", "500 equal steps", "These steps are the same in both. Others may differ.",
+		`?after=2397&amp;from=ebs/eb-long@1&amp;to=ebs/eb-longer@1#step-2401">The next difference</a>`)
+	s.says(t, at+"&after=2397", "Steps 2\u202f398 to 2\u202f500 of", `<tr id="step-2401" class="differs">`, `href="./ebs/eb-long?call=2401#timeline"`, `rel="prev"`)
+	s.leads(t, at+"&after=9000", at)
+	if page := s.get(t, at+"&after=2000").Text(); strings.Contains(page, `rel="next"`) || strings.Contains(page, "The next difference") {
+		t.Error("the last page leads on")
 	}
 	// Calls that a version replaced have other numbers, but the same place.
 	for i := range long {
 		long[i] = strings.Replace(long[i], "18:00:00Z", "18:00:01Z", 1)
 	}
-	s.store(t, "/ebs/eb-long", `{"request_responses":[`+strings.Join(long, ",")+`]}`)
-	if page := s.get(t, "compare?from=ebs/eb-long@1&to=ebs/eb-long@2&what=calls&after=2000").Text(); !strings.Contains(page, ">1 change<") || !strings.Contains(page, "?call=4901#timeline") || strings.Contains(page, `rel="next"`) {
-		t.Errorf("the calls of both versions behind the first 2,000 are compared as\n%s", page)
+	s.store(t, "/ebs/eb-long", blockOf("", long...))
+	s.says(t, "compare?from=ebs/eb-long@1&to=ebs/eb-long@2&what=calls&after=2397", "1 failed", `href="./ebs/eb-long?call=4901#timeline"`, `href="./ebs/eb-long?version=1&amp;call=2401#timeline"`)
+}
+
+// The page of a block leads to the comparison with the last other run of its SBDefinition,
+// and so does its identifier alone. A block may leave the SBDefinition to its SBInstance.
+func TestABlockIsComparedWithTheLastOtherRun(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/sbds/sbd-a", `{"name":"Centaurus A"}`)
+	s.store(t, "/sbis/sbi-2", `{"sbd_ref":"sbd-a","eb_ref":"eb-2"}`)
+	s.store(t, "/ebs/eb-1", blockOf(`"sbd_ref":"sbd-a",`, points(3)...))
+	s.store(t, "/ebs/eb-2", blockOf(`"sbi_ref":"sbi-2",`, points(4)...))
+	s.store(t, "/ebs/eb-3", blockOf(`"sbd_ref":"sbd-a",`, points(5)...))
+	s.store(t, "/ebs/eb-of-another", blockOf(`"sbd_ref":"sbd-b",`, points(5)...))
+	for block, want := range map[string]string{"eb-1": "from=ebs/eb-1@1&to=ebs/eb-3@1", "eb-2": "from=ebs/eb-2@1&to=ebs/eb-3@1", "eb-3": "from=ebs/eb-2@1&to=ebs/eb-3@1"} {
+		s.leads(t, "compare?to="+block, "compare?"+want)
+		s.leads(t, "compare?from="+block, "compare?"+want)
+		s.says(t, "ebs/"+block, `href="./../compare?`+strings.ReplaceAll(want, "&", "&amp;")+`">Compare with the last other run</a> of 2026-01-31 18:00`)
 	}
+	if page := s.get(t, "ebs/eb-of-another").Text(); strings.Contains(page, "last other run") {
+		t.Error("a block that is the only run is compared with another")
+	}
+	if answer := s.get(t, "compare?to=eb-of-another"); answer.Status != http.StatusBadRequest || !strings.Contains(answer.Text(), "no other run") {
+		t.Errorf("%d %s", answer.Status, answer.Text())
+	}
+}
+
+// What is different is seen at once, without a script and without colours, at any width.
+func TestAComparisonOfRunsInABrowser(t *testing.T) {
+	s := emptySite(t)
+	s.store(t, "/ebs/eb-one", blockOf("", append(points(3), observation("scan", `"length":9`, "20", isOK), observation("end", "", "01", isOK))...))
+	s.store(t, "/ebs/eb-two", blockOf("", append(points(3), observation("scan", `"length":8`, "40", isOK), observation("stop", "", "05", isBad), observation("end", "", "01", isOK))...))
+	ctx := env.Browser(t)
+	must.Get(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))(t)
+	for _, width := range []int64{390, 1280} {
+		do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(s.base+"/compare?from=ebs/eb-one@1&to=ebs/eb-two@1"))
+		shows(t, ctx, `.verdict`, "Same 5 steps, 1 extra, 1 failed, 1 with other arguments, 74 % slower")
+		shows(t, ctx, `#step-4`, "other arguments", "20.0 s", "40.0 s")
+		shows(t, ctx, `#step-5`, "extra", "failed, 5.0 s")
+		bars := evaluate[[]float64](t, ctx, `[...document.querySelectorAll("#step-4 rect")].map(r => r.getBoundingClientRect().width)`)
+		if len(bars) != 2 || math.Abs(bars[1]-2*bars[0]) > 1 || bars[0] < 20 {
+			t.Errorf("at %d px, the bars of 20 and 40 s are %v px wide", width, bars)
+		}
+		if evaluate[bool](t, ctx, `getComputedStyle(document.querySelector(".first rect")).fill === getComputedStyle(document.querySelector(".second rect")).fill`) {
+			t.Error("the bars of both runs are drawn alike")
+		}
+		if over := evaluate[float64](t, ctx, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("at %d px, the page is %v px too wide", width, over)
+		}
+	}
+	follow(t, ctx, `.views a[href*="with=results"]`)
+	shows(t, ctx, `#step-1`, "→ done")
+	must.Get(chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false}))(t)
+	s.mustBeSound(t, ctx, "compare?from=ebs/eb-one@1&to=ebs/eb-two@1", "light", "dark")
 }
 
 // The address of a comparison says which versions it is of, however they were
@@ -222,10 +323,10 @@ func TestALongBlockIsComparedWithAShortOne(t *testing.T) {
 	s.storeCalls(t, "eb-short", []string{`{"request":"m.point","status":"OK"}`})
 	ctx := env.Browser(t)
 	most := float64(env.AtMost(3 * time.Second).Milliseconds())
-	for _, view := range []string{"", "&view=unified"} {
+	for _, view := range []string{"", "&with=results"} {
 		for _, at := range []string{"compare?from=ebs/eb-long@1&to=ebs/eb-short@1", "compare?from=ebs/eb-short@1&to=ebs/eb-long@1"} {
 			do(t, ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.base+"/"+at+view))
-			if shown := text(t, ctx, `#diff`); !regexp.MustCompile(`further calls that only eb-long has`).MatchString(shown) || strings.Count(shown, "point(") > 100 {
+			if shown := text(t, ctx, `#diff`); !regexp.MustCompile(`further (extra|missing) steps`).MatchString(shown) || strings.Count(shown, "point(") > 100 {
 				t.Errorf("%s shows %d calls", at+view, strings.Count(shown, "point("))
 			}
 			took := math.Inf(1)
@@ -243,7 +344,7 @@ func TestALongBlockIsComparedWithAShortOne(t *testing.T) {
 		}
 	}
 	do(t, ctx, chromedp.Click(chromedp.CSS(`#diff details > summary`)))
-	if shown := text(t, ctx, `#diff`); strings.Count(shown, "point(") < 500 {
+	if shown := text(t, ctx, `#diff`); strings.Count(shown, "point(") < 400 {
 		t.Errorf("unfolded, it shows %d calls", strings.Count(shown, "point("))
 	}
 }

@@ -81,11 +81,7 @@ func (c *comparison) equal(start, end int) {
 	if n == 0 || n == len(c.rows) {
 		return
 	}
-	unit := "equal line"
-	if c.view.Calls {
-		unit = "equal call"
-	}
-	label := template.HTMLEscapeString(plural(int64(n), unit))
+	label := template.HTMLEscapeString(plural(int64(n), "equal line"))
 	if !c.roomToFold(start, end) {
 		c.out.WriteString(`<p class="equal">` + label + "</p>\n")
 		return
@@ -202,18 +198,11 @@ func (c *comparison) lay(pieces []piece) {
 
 // further says how many more rows only the side of a piece has.
 func (c *comparison) further(p piece, n int) string {
-	side, unit := c.view.From, "further line"
+	side := c.view.From
 	if p.to {
 		side = c.view.To
 	}
-	if c.view.Calls {
-		unit = "further call"
-	}
-	name := side.ID
-	if c.view.From.Ref == c.view.To.Ref {
-		name = "version " + strconv.FormatInt(side.Metadata.Version, 10)
-	}
-	return plural(int64(n), unit) + " that only " + name + " has"
+	return plural(int64(n), "further line") + " that only " + c.view.called(side) + " has"
 }
 
 // sideBySide writes a row of two lines, one of each text.
@@ -225,11 +214,11 @@ func (c *comparison) sideBySide(r jsondiff.Row) {
 		class, other = "gone", "new"
 	}
 	from, to := c.marks(r)
-	c.number(c.view.From, r.From, class)
-	c.text(c.view.From, c.from, r.From, class, from, "del")
-	c.number(c.view.To, r.To, other)
+	c.number(r.From, class)
+	c.text(c.from, r.From, class, from, "del")
+	c.number(r.To, other)
 	written := c.bytes
-	c.text(c.view.To, c.to, r.To, other, to, "ins")
+	c.text(c.to, r.To, other, to, "ins")
 	if r.Same {
 		c.bytes = written // the same text again compresses to nothing
 	}
@@ -248,18 +237,18 @@ func (c *comparison) unified(r jsondiff.Row, from, to bool) {
 		class, r.To = "gone", -1
 	}
 	c.out.WriteString("<tr>")
-	c.number(c.view.From, r.From, class)
-	c.number(c.view.To, r.To, class)
+	c.number(r.From, class)
+	c.number(r.To, class)
 	if to {
-		c.text(c.view.To, c.to, r.To, class, inTo, "ins")
+		c.text(c.to, r.To, class, inTo, "ins")
 	} else {
-		c.text(c.view.From, c.from, r.From, class, inFrom, "del")
+		c.text(c.from, r.From, class, inFrom, "del")
 	}
 	c.out.WriteString("</tr>\n")
 }
 
-// number writes the cell with the number of a line, which leads to a call.
-func (c *comparison) number(of *side, i int, class string) {
+// number writes the cell with the number of a line.
+func (c *comparison) number(i int, class string) {
 	switch {
 	case i < 0:
 		c.out.WriteString(`<td class="n"></td>`)
@@ -269,40 +258,25 @@ func (c *comparison) number(of *side, i int, class string) {
 	default:
 		c.out.WriteString(`<td class="n">`)
 	}
-	if !c.view.Calls {
-		c.out.WriteString(strconv.Itoa(i+1) + "</td>")
-		return
-	}
-	sequence := strconv.FormatInt(of.calls[i].sequence, 10)
-	if of.Current {
-		sequence = `<a href="` + template.HTMLEscapeString(of.Href) + `?call=` + sequence + `#timeline">` + sequence + `</a>`
-	}
-	c.out.WriteString(sequence + "</td>")
+	c.out.WriteString(strconv.Itoa(i+1) + "</td>")
 }
 
 // text writes the cell with the text of a line.
-func (c *comparison) text(of *side, lines []jsondiff.Line, i int, class string, m part, element string) {
+func (c *comparison) text(lines []jsondiff.Line, i int, class string, m part, element string) {
 	if i < 0 {
 		c.out.WriteString(`<td class="void"></td>`)
 		return
 	}
 	line := lines[i]
-	failed := c.view.Calls && of.calls[i].failed
-	if failed {
-		class += " failed"
-	}
 	if class != "" {
 		c.out.WriteString(`<td class="` + class + `">`)
 	} else {
 		c.out.WriteString("<td>")
 	}
-	if c.view.Calls {
-		c.out.WriteString(`<span class="took">` + template.HTMLEscapeString(of.calls[i].took) + `</span>`)
-	}
 	for range line.Indent {
 		c.out.WriteString("  ")
 	}
-	c.marked(line.Text, m, element)
+	c.bytes += marked(&c.out, line.Text, m, element)
 	if line.Comma {
 		c.out.WriteByte(',')
 	}
@@ -313,8 +287,8 @@ func (c *comparison) text(of *side, lines []jsondiff.Line, i int, class string, 
 type part struct{ start, end int }
 
 // marked writes a text with the part that differs marked. Of a long text it writes
-// what is near that part.
-func (c *comparison) marked(text string, m part, element string) {
+// what is near that part. It returns how many bytes these are.
+func marked(out *bytes.Buffer, text string, m part, element string) int {
 	before, within, after := text[:m.start], text[m.start:m.end], text[m.end:]
 	if len(text) > shownLine {
 		if m.start == m.end {
@@ -323,14 +297,14 @@ func (c *comparison) marked(text string, m part, element string) {
 			before, within, after = ending(before, aroundMark), beginning(within, shownLine), beginning(after, aroundMark)
 		}
 	}
-	c.bytes += len(before) + len(within) + len(after)
-	template.HTMLEscape(&c.out, []byte(before))
+	template.HTMLEscape(out, []byte(before))
 	if within != "" {
-		c.out.WriteString("<" + element + ">")
-		template.HTMLEscape(&c.out, []byte(within))
-		c.out.WriteString("</" + element + ">")
+		out.WriteString("<" + element + ">")
+		template.HTMLEscape(out, []byte(within))
+		out.WriteString("</" + element + ">")
 	}
-	template.HTMLEscape(&c.out, []byte(after))
+	template.HTMLEscape(out, []byte(after))
+	return len(before) + len(within) + len(after)
 }
 
 // beginning and ending are as much of a text as there is room for.
@@ -355,13 +329,17 @@ func ending(text string, room int) string {
 	return "…" + text[at:]
 }
 
-// marks finds what differs in a line that was changed: all between what both forms of it
-// begin and end with, in whole words and numbers.
+// marks finds what differs in a line that was changed.
 func (c *comparison) marks(r jsondiff.Row) (from, to part) {
 	if !r.Kin {
 		return part{}, part{}
 	}
-	a, b := c.from[r.From].Text, c.to[r.To].Text
+	return unlike(c.from[r.From].Text, c.to[r.To].Text)
+}
+
+// unlike finds what differs in two forms of a text: all between what both begin and end with,
+// in whole words and numbers.
+func unlike(a, b string) (from, to part) {
 	start := 0
 	for start < min(len(a), len(b)) && a[start] == b[start] {
 		start++
@@ -388,17 +366,12 @@ func inWord(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("._+-", b) >= 0 || b >= utf8.RuneSelf
 }
 
-// where names the place of a row: the function that was called, or the keys and
-// numbers that lead to a value of the document.
+// where names the place of a row: the keys and numbers that lead to a value of the document.
 func (c *comparison) where(row int) string {
 	r := c.rows[row]
 	lines, i, t := c.to, r.To, &c.toTrace
 	if i < 0 {
 		lines, i, t = c.from, r.From, &c.fromTrace
-	}
-	if c.view.Calls {
-		_, name := lastName(lines[i].Key)
-		return clipped(name, briefText)
 	}
 	return t.to(lines, i)
 }

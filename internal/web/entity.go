@@ -34,6 +34,7 @@ type entityView struct {
 	Family   family
 	Status   *statusView
 	Calls    *callsView // of a block
+	Runs     []otherRun // with which it may be compared
 }
 
 // Old reports whether the page shows a state that is out of date.
@@ -86,6 +87,9 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 		view.Title = clipped(view.Name, briefText) + " " + ref.ID
 	}
 	if kind == oda.ExecutionBlock {
+		if err := s.compareRuns(r.Context(), view, self); err != nil {
+			return err
+		}
 		of := &blockState{id: ref.ID}
 		if view.Old() {
 			of = olderState(ref.ID, e, params)

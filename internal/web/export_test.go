@@ -8,6 +8,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/calls"
 	"oda/internal/sqlite"
 	"oda/internal/test/must"
 	"oda/naming"
@@ -20,7 +21,7 @@ func emptySite(t *testing.T) *Site {
 	engine := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = engine.Close() })
 	return New(Config{
-		Archive: archive.New(engine, nil), Searcher: search.New(engine), Names: naming.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
+		Archive: archive.New(engine, nil), Searcher: search.New(engine), Names: naming.New(engine), Calls: calls.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
 	})
 }
 

@@ -200,3 +200,10 @@ func activities(object []byte) string {
 	}
 	return names
 }
+
+func joined(text, next string) string {
+	if text == "" {
+		return next
+	}
+	return text + ", " + next
+}

@@ -17,8 +17,10 @@ import (
 type foundView struct {
 	frame
 	Groups []foundGroup
+	Calls  *callsFound
 	None   bool
 	Near   *nearby
+	Apart  string // what was searched for instead, as nothing had the text itself
 }
 
 // nearby is the position in the name of a source.
@@ -41,7 +43,7 @@ type foundGroup struct {
 const foundOfKind = 8
 
 // search answers the search box, which takes whatever names a page, words, the name of a
-// user or a telescope, or a position on the sky.
+// user or a telescope, a position on the sky, a time, or what calls are about.
 func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	text := strings.TrimSpace(r.URL.Query().Get("q"))
 	if text == "" {
@@ -65,18 +67,37 @@ func (s *Site) search(w http.ResponseWriter, r *http.Request) error {
 	if ra, dec, ok := sky.PositionInName(text); ok {
 		view.Near = &nearby{ra, dec, coneHref(sky.Cone{RA: ra, Dec: dec, Radius: sky.DefaultRadius})}
 	}
+	if err := s.fillFound(r.Context(), &view, text); err != nil {
+		return err
+	}
+	if apart := lettersApart(text); view.None && apart != text {
+		if err := s.fillFound(r.Context(), &view, apart); err != nil {
+			return err
+		}
+		if !view.None {
+			view.Apart = apart
+		}
+	}
+	return s.page(w, r, "found", view)
+}
+
+// fillFound puts into the view what has something to do with a text.
+func (s *Site) fillFound(ctx context.Context, view *foundView, text string) (err error) {
+	view.Groups, view.None = nil, true
 	for _, kind := range view.Kinds() {
-		group, err := s.group(r.Context(), kind, text)
+		group, err := s.group(ctx, kind, text)
 		if err != nil {
 			return err
 		}
 		view.None = view.None && len(group.Rows) == 0 && group.Damage == ""
 		view.Groups = append(view.Groups, group)
 	}
-	if err := s.made(r.Context(), view.Groups); err != nil {
+	if err := s.made(ctx, view.Groups); err != nil {
 		return err
 	}
-	return s.page(w, r, "found", view)
+	view.Calls, err = s.callsFound(ctx, view.frame, text)
+	view.None = view.None && view.Calls == nil
+	return err
 }
 
 // onTheSky reads a circle from a text. It takes neither whole numbers, which may be words,

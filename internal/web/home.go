@@ -11,6 +11,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/calls"
 	"oda/search"
 )
 
@@ -34,6 +35,7 @@ type homeView struct {
 	Usage   *oda.Usage
 	End     int64 // the last position of the log of changes
 	Newest  []row
+	Failed  string // how many calls of the last day did, empty if nobody knows
 	Changes []changeRow
 }
 
@@ -58,6 +60,7 @@ type card struct {
 const (
 	newestBlocks = 8
 	healthTime   = 500 * time.Millisecond
+	failedTime   = 50 * time.Millisecond
 )
 
 // Home serves the home page, GET {base}/ and GET {base}/api/v1/.
@@ -109,8 +112,30 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 		return err
 	}
 	view.Cards = cards(counts)
+	view.Failed = s.failedOfDay(ctx)
 	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
+}
+
+// failedOfDay says how many calls of the last day failed, nothing if nobody knows.
+func (s *Site) failedOfDay(ctx context.Context) string {
+	from := oda.InstantOf(time.Now().Add(-24 * time.Hour))
+	tally, err := s.cfg.Calls.Tally(ctx, calls.Query{Outcome: oda.CallFailed, From: &from, Within: failedTime}, calls.ByTelescope)
+	if err != nil {
+		s.log.Error("the failed calls of the last day are not counted", "error", err)
+		return ""
+	}
+	var number int64
+	for _, c := range tally.Tally {
+		number += c.Calls
+	}
+	switch {
+	case !tally.Complete:
+		return "at least " + plural(number, "call")
+	case number == 0:
+		return "No call"
+	}
+	return plural(number, "call")
 }
 
 // meaning describes a kind in a few words.

@@ -160,6 +160,7 @@ func TestNewChangesLeadToOlderOnes(t *testing.T) {
 // The archive is restarted while a page is open: the page says so, comes back by
 // itself, and misses nothing.
 func TestAPageReconnects(t *testing.T) {
+	t.Parallel() // it mostly waits
 	file := filepath.Join(t.TempDir(), "archive.db")
 	s := open(t, "/ns/x", file, "127.0.0.1:0")
 	s.Must("PUT", "/sbds/sbd-before", `{}`)
@@ -218,12 +219,14 @@ func TestManyPagesShareOneStream(t *testing.T) {
 // A browser without shared workers, or that cannot load one, has a stream for each page
 // that is seen.
 func TestAPageFollowsWithoutSharedWorkers(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"none":       `delete window.SharedWorker`,
 		"not loaded": `SharedWorker = class extends SharedWorker { constructor(address) { super(new URL("none.js", address)); } }`,
 		"silent":     `SharedWorker = class { port = { postMessage() {} } }`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			s := newSite(t, "")
 			ctx := env.Browser(t)
 			before(t, ctx, script)

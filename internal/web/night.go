@@ -1,12 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"oda"
@@ -17,22 +16,31 @@ import (
 type nightView struct {
 	frame
 	Date, Telescope, Zone string            // as they stand in the form
+	Usual                 string            // the zone of the night if none is given
 	Faults                map[string]string // by the name of the parameter; then there is no report
 	*night.Report
-	Rows             []nightRow
-	More             int // blocks that are not in the table
-	Plot             nightPlot
-	Earlier, Later   string      // addresses
-	Tonight          string      // of the night that has begun today, empty on its page and before noon
-	LastNight        string      // empty on its page
-	SoFar            bool        // the night is not over
-	Everywhere       string      // the address of the night with all telescopes
-	JSON             string      // of the report
-	Before, After    *otherNight // with calls, if this one has none
-	Success, InCalls string
-	Slow             []slowRow
-	Failing          []failingRow
-	OfFailing        string // how many functions failed in all
+	Rows           []nightRow
+	More           int // blocks that are not in the table
+	Plot           nightPlot
+	Earlier, Later string      // addresses
+	Tonight        string      // of the night that has begun today, empty on its page and before noon
+	LastNight      string      // empty on its page
+	SoFar          bool        // the night is not over
+	Everywhere     string      // the address of the night with all telescopes
+	JSON, Log      string      // addresses of the report as JSON, and as a shift log
+	Before, After  *otherNight // with calls, if this one has none
+	Success        string
+	Wrong          []wrongRow // observations that failed
+	MoreWrong      int
+	Use            []useRow
+	MoreUse        int // telescopes
+	Failing        []failureTable
+	Odd            []oddRow
+	Weeks          nightWeeks
+
+	zone  *time.Location // of the night
+	now   time.Time
+	known map[string]*night.Block
 }
 
 // otherNight leads to another night.
@@ -41,39 +49,39 @@ type otherNight struct{ Date, Href string }
 // nightRow is a block in the table of a night.
 type nightRow struct {
 	night.Block
-	Name, Telescope, InCalls string
-	Status                   oda.Standing
+	Name, Telescope, Lasted string
 }
 
-// nightBlock is what the page adds to what the report has of a block.
-type nightBlock struct {
-	title  string
-	status oda.Standing
+// wrongRow is an observation that failed.
+type wrongRow struct {
+	nightRow
+	Reason string      // what somebody said of it
+	Last   *failedCall // the last of its calls that failed
 }
 
-// slowRow is a slow call. The title is that of its block.
-type slowRow struct {
-	night.SlowCall
-	Name, Title, Took, Href string
+// useRow is how the time of a telescope was used.
+type useRow struct {
+	night.Telescope
+	Name                      string
+	BusyFor, IdleFor, LostFor string
+	Failed                    int             // observations
+	Lost                      []night.Stretch // from their first calls until their last responses
 }
 
-// failingRow is a function with calls that failed.
-type failingRow struct {
-	night.FailedRequest
-	Name string
-	In   []failedIn // blocks
-	More bool       // it failed in more blocks
+// oddRow is a call that took unusually long. The title is that of its block.
+type oddRow struct {
+	night.UnusualCall
+	Name, Title, Took, Ratio, Href string
 }
-
-// failedIn leads to the calls of a function that failed in a block.
-type failedIn struct{ Block, Href string }
 
 // Bounds of the page.
 const (
-	nightRows    = 200
-	nightBars    = 1000
-	nightFailing = 20
-	nightSlow    = 10
+	nightRows       = 200
+	nightBars       = 1000
+	nightTelescopes = 100
+	nightFailing    = 10 // rows of each table
+	nightOdd        = 10
+	nightWrong      = 10
 )
 
 // night serves the report on a night.
@@ -81,7 +89,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
 	clean, already := tidied(params)
 	if !clean.Has("date") {
-		clean.Set("date", night.Last(nowIn(clean.Get("zone"))))
+		clean.Set("date", night.Last(s.nowIn(clean)))
 		already = false
 	}
 	if !already {
@@ -95,7 +103,8 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view := &nightView{frame: s.newFrame(r, "Night", "night"), Date: clean.Get("date"), Telescope: clean.Get("telescope"), Zone: clean.Get("zone")}
 	view.Crumbs = []crumb{{Name: "Night"}}
-	q, err := night.Parse(clean)
+	view.Usual = s.cfg.Nights.Zones().Of(view.Telescope)
+	q, err := s.cfg.Nights.Zones().Parse(clean)
 	if err != nil {
 		view.Faults = faultsIn(err)
 		return s.unkept(w, http.StatusBadRequest, "night", view)
@@ -105,7 +114,10 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.Title, view.Crumbs = "Night of "+view.Date, []crumb{{Name: "Night of " + view.Date}}
 	view.Everywhere, view.JSON = "night"+question(without(clean, "telescope", "")), view.Root+"api/v1/night"+question(clean)
-	view.lead(clean, nowIn(view.Zone))
+	view.Log, view.now = "night/log"+question(clean), s.nowIn(clean)
+	view.zone = view.now.Location()
+	view.lead(clean, s.cfg.Nights.Zones())
+	view.Weeks = s.nightWeeks(r.Context(), view, clean)
 	if view.Calls == 0 {
 		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
 	} else if err := s.fillNight(r.Context(), view); err != nil {
@@ -114,29 +126,152 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	return s.page(w, r, "night", view)
 }
 
-// fillNight puts what the report has into the view.
-func (s *Site) fillNight(ctx context.Context, view *nightView) error {
-	view.Success, view.InCalls = showShare(view.Calls-view.Failures, view.Calls), showElapsed(view.Took)
-	blocks := view.Blocks[:min(len(view.Blocks), nightRows)]
-	slowest := view.Slowest[:min(len(view.Slowest), nightSlow)]
-	known, err := s.nightBlocks(ctx, view.Blocks[:min(len(view.Blocks), nightBars)], blocks, slowest)
+// nightLog serves the report on a night as a shift log, in Markdown that any browser shows.
+func (s *Site) nightLog(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.cfg.Nights.Zones().Parse(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	for _, b := range blocks {
-		view.Rows = append(view.Rows, nightRow{b, known[b.ID].title, telescopeOf(b), showElapsed(b.Took), known[b.ID].status})
+	report, err := s.cfg.Nights.Report(r.Context(), q)
+	if err != nil {
+		return err
 	}
-	view.More = len(view.Blocks) - len(view.Rows)
-	for _, call := range slowest {
-		row := slowRow{SlowCall: call, Title: known[call.Block].title, Took: showElapsed(call.Took)}
-		_, row.Name = lastName(call.Request)
-		row.Href = view.blockHref(call.Block, url.Values{"call": {strconv.FormatInt(call.Sequence, 10)}}) + "#timeline"
-		view.Slow = append(view.Slow, row)
+	text, err := s.cfg.Nights.ShiftLog(r.Context(), report)
+	if err != nil {
+		return err
 	}
-	view.fillFailing()
-	view.Plot = view.draw(known)
+	newFile("text/plain; charset=utf-8", text).serve(w, r, privateCache, pagePolicy)
 	return nil
 }
+
+// fillNight puts what the report has into the view.
+func (s *Site) fillNight(ctx context.Context, view *nightView) error {
+	view.Success = showShare(view.Calls-view.Failures, view.Calls)
+	view.known = make(map[string]*night.Block)
+	for i := range view.Blocks {
+		view.known[view.Blocks[i].ID] = &view.Blocks[i]
+	}
+	for _, b := range view.Blocks[:min(len(view.Blocks), nightRows)] {
+		view.Rows = append(view.Rows, newNightRow(b))
+	}
+	view.More = len(view.Blocks) - len(view.Rows)
+	if err := s.fillWrong(ctx, view); err != nil {
+		return err
+	}
+	view.fillUse()
+	view.Failing = s.nightFailures(ctx, view)
+	view.fillOdd()
+	view.Plot = view.draw()
+	return nil
+}
+
+func newNightRow(b night.Block) nightRow {
+	row := nightRow{Block: b, Telescope: telescopeOf(b), Lasted: showElapsed(b.Busy)}
+	if b.Name != nil {
+		row.Name = *b.Name
+	}
+	return row
+}
+
+// Label is what a block is called in few words: by its targets, its name or its identifier.
+func (r nightRow) Label() string { return cmp.Or(r.Targets, r.Name, r.ID) }
+
+// fillWrong tells of the observations that failed, with what people said of them.
+func (s *Site) fillWrong(ctx context.Context, view *nightView) error {
+	for _, b := range view.Blocks {
+		if b.Status.Class != oda.ClassFailed {
+			continue
+		}
+		if len(view.Wrong) == nightWrong {
+			view.MoreWrong++
+			continue
+		}
+		row := wrongRow{nightRow: newNightRow(b)}
+		said, err := s.cfg.Archive.Status(ctx, oda.Ref{Kind: oda.ExecutionBlock, ID: b.ID})
+		if err != nil {
+			return err
+		}
+		row.Reason, row.Last = said.Reason, s.lastFailed(ctx, view, b.ID)
+		view.Wrong = append(view.Wrong, row)
+	}
+	return nil
+}
+
+// fillUse tells how the time of the telescopes was used. Of observations that failed, what
+// overlaps counts once.
+func (v *nightView) fillUse() {
+	failed := make(map[string]*useRow)
+	for _, t := range v.Telescopes {
+		failed[orEmpty(t.Telescope)] = &useRow{Telescope: t, Name: showTelescope(orEmpty(t.Telescope)), BusyFor: showElapsed(t.Busy), IdleFor: showElapsed(t.Idle)}
+	}
+	for _, b := range v.Blocks { // in the order of their first calls
+		if b.Status.Class == oda.ClassFailed {
+			failed[telescopeOf(b)].lose(night.Stretch{From: oda.Instant(b.FirstCall), To: oda.Instant(b.LastResponse)})
+		}
+	}
+	for _, t := range v.Telescopes[:min(len(v.Telescopes), nightTelescopes)] {
+		row := failed[orEmpty(t.Telescope)]
+		sum := oda.Elapsed(0)
+		for _, s := range row.Lost {
+			sum += oda.Elapsed(s.To - s.From)
+		}
+		row.LostFor = showElapsed(sum)
+		v.Use = append(v.Use, *row)
+	}
+	v.MoreUse = len(v.Telescopes) - len(v.Use)
+}
+
+// lose adds an observation that failed, which began after those before it.
+func (u *useRow) lose(one night.Stretch) {
+	u.Failed++
+	if n := len(u.Lost); n > 0 && one.From <= u.Lost[n-1].To {
+		u.Lost[n-1].To = max(u.Lost[n-1].To, one.To)
+		return
+	}
+	u.Lost = append(u.Lost, one)
+}
+
+// fillOdd tells of the calls that took unusually long.
+func (v *nightView) fillOdd() {
+	for _, call := range v.Unusual[:min(len(v.Unusual), nightOdd)] {
+		row := oddRow{UnusualCall: call, Took: showElapsed(call.Took), Href: v.callHref(call.CallPlace)}
+		_, row.Name = lastName(call.Request)
+		row.Ratio = strconv.FormatFloat(float64(call.Took)/float64(call.Median), 'f', 1, 64) + " × the usual " + showElapsed(call.Median)
+		if b := v.known[call.Block]; b != nil {
+			row.Title = newNightRow(*b).Label()
+		}
+		v.Odd = append(v.Odd, row)
+	}
+}
+
+// callHref is the address of a call in the timeline of its block.
+func (v *nightView) callHref(call night.CallPlace) string {
+	return v.blockHref(call.Block, url.Values{"call": {strconv.FormatInt(call.Sequence, 10)}}) + "#timeline"
+}
+
+// clock is a time of the night.
+type clock struct{ Local, UTC string }
+
+// Clock is a time in the zone of the night, and in UTC if that is another.
+func (v *nightView) Clock(m oda.Moment) clock {
+	at := clock{Local: m.Time().In(v.zone).Format("15:04:05")}
+	if v.Report.Zone != "UTC" {
+		at.UTC = m.Time().Format("15:04:05")
+	}
+	return at
+}
+
+// Number is how many blocks there are.
+func (v *nightView) Number() int64 { return int64(len(v.Blocks)) }
+
+// FailedObservations is how many of them failed.
+func (v *nightView) FailedObservations() int { return len(v.Wrong) + v.MoreWrong }
+
+// Begin is when the night begins, in its zone.
+func (v *nightView) Begin() string { return v.From.Time().In(v.zone).Format("2006-01-02 15:04") }
+
+// End is when the night ends, in its zone.
+func (v *nightView) End() string { return v.To.Time().In(v.zone).Format("2006-01-02 15:04") }
 
 // showShare writes a share in per cent. It says all or none only if that is exactly so.
 func showShare(n, all int64) string {
@@ -152,8 +287,9 @@ func showShare(n, all int64) string {
 	return strconv.FormatFloat(percent, 'f', 1, 64) + " %"
 }
 
-// nowIn is the time in a zone.
-func nowIn(zone string) time.Time {
+// nowIn is the time in the zone of the night that parameters ask for.
+func (s *Site) nowIn(params url.Values) time.Time {
+	zone := cmp.Or(params.Get("zone"), s.cfg.Nights.Zones().Of(params.Get("telescope")))
 	in, err := time.LoadLocation(zone)
 	if err != nil {
 		in = time.UTC // the page with the date says what is wrong with the zone
@@ -163,13 +299,14 @@ func nowIn(zone string) time.Time {
 
 // lead leads to the nights around this one, and to those that people look for most. Params
 // are those of the page.
-func (v *nightView) lead(params url.Values, now time.Time) {
+func (v *nightView) lead(params url.Values, zones *night.Zones) {
+	now := v.now
 	to := func(date string) string {
 		if date == "" || date == v.Date {
 			return ""
 		}
 		params := with(params, "date", date)
-		if _, err := night.Parse(params); err != nil {
+		if _, err := zones.Parse(params); err != nil {
 			return "" // before the first night of all, or after the last
 		}
 		return "night" + question(params)
@@ -219,7 +356,7 @@ func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offs
 	for _, offset := range offsets {
 		date := time.Unix(0, 0).UTC().AddDate(0, 0, int(day)+offset).Format(time.DateOnly)
 		params := with(params, "date", date)
-		n, err := night.Parse(params)
+		n, err := s.cfg.Nights.Zones().Parse(params)
 		if err != nil || !wanted(n) || oda.DayOf(n.From) > day || oda.DayOf(n.To-1) < day {
 			continue
 		}
@@ -230,96 +367,16 @@ func (s *Site) nightOn(ctx context.Context, day oda.Day, params url.Values, offs
 	return nil
 }
 
-// Legend says what is red in the drawing.
-func (v *nightView) Legend() string {
-	var says []string
-	if slices.ContainsFunc(v.Rows, func(r nightRow) bool { return r.Status.Class == oda.ClassFailed }) {
-		says = append(says, "A red block with a cross failed.")
-	}
-	if v.Failures > 0 {
-		says = append(says, "A thin red mark has the number of calls that failed.")
-	}
-	return strings.Join(says, " ")
-}
-
-// fillFailing tells of the functions that failed most, with names that tell them apart.
-func (v *nightView) fillFailing() {
-	requests := v.FailuresByRequest[:min(len(v.FailuresByRequest), nightFailing)]
-	names := make([]string, len(requests))
-	for i, r := range requests {
-		names[i] = r.Request
-	}
-	for i, name := range tellApart(names) {
-		row := failingRow{FailedRequest: requests[i], Name: name}
-		blocks := row.Blocks[:min(len(row.Blocks), night.FailedBlocks-1)]
-		row.More = len(blocks) < len(row.Blocks)
-		for _, id := range blocks {
-			params := url.Values{"calls": {"failed"}}
-			// No call has a name that the report has cut.
-			if row.Request != "" && !strings.HasSuffix(row.Request, "…") {
-				params.Set("function", keptName(row.Request))
-			}
-			row.In = append(row.In, failedIn{id, v.blockHref(id, params) + "#calls"})
-		}
-		v.Failing = append(v.Failing, row)
-	}
-	all := int64(len(v.FailuresByRequest))
-	v.OfFailing = thousands(all)
-	if slices.ContainsFunc(v.FailuresByRequest, func(r night.FailedRequest) bool { return r.Request == night.OtherRequests }) {
-		v.OfFailing = "more than " + thousands(all-1)
-	}
-}
-
 // blockHref is the address of a block with parameters.
 func (v *nightView) blockHref(block string, params url.Values) string {
 	return v.EntityHref(oda.Ref{Kind: oda.ExecutionBlock, ID: block}) + question(params)
 }
 
-// nightBlocks looks up the blocks that are drawn. Those of the rows and of the calls have
-// titles.
-func (s *Site) nightBlocks(ctx context.Context, drawn, rows []night.Block, calls []night.SlowCall) (map[string]nightBlock, error) {
-	blocks := make(map[string]nightBlock)
-	var refs []oda.Ref
-	add := func(id string) {
-		if _, known := blocks[id]; !known {
-			blocks[id] = nightBlock{}
-			refs = append(refs, oda.Ref{Kind: oda.ExecutionBlock, ID: id})
-		}
-	}
-	for _, b := range rows {
-		add(b.ID)
-	}
-	for _, c := range calls {
-		add(c.Block)
-	}
-	named := len(refs)
-	for _, b := range drawn {
-		add(b.ID)
-	}
-	found, err := s.cfg.Archive.Look(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	titles, err := s.cfg.Names.Of(ctx, found[:named])
-	if err != nil {
-		return nil, err
-	}
-	for i, one := range found {
-		if one == nil {
-			continue
-		}
-		block := nightBlock{status: one.Standing}
-		if i < named {
-			block.title = titles[i]
-		}
-		blocks[one.ID] = block
-	}
-	return blocks, nil
-}
+func telescopeOf(b night.Block) string { return orEmpty(b.Telescope) }
 
-func telescopeOf(b night.Block) string {
-	if b.Telescope == nil {
+func orEmpty(text *string) string {
+	if text == nil {
 		return ""
 	}
-	return *b.Telescope
+	return *text
 }

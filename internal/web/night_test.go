@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -81,7 +82,7 @@ func TestTheNight(t *testing.T) {
 		}
 	}
 	failures := regexp.MustCompile(`"failures":(\d+)`).FindStringSubmatch(report)[1]
-	if !strings.Contains(page, `<dt>Failed</dt><dd class="bad">`+failures+`</dd>`) {
+	if !strings.Contains(page, `">`+failures+`</a></dd>`) {
 		t.Errorf("the page does not say that %s calls failed", failures)
 	}
 	for _, day := range []int{-1, 1} {
@@ -120,6 +121,29 @@ func TestTheNightIsTheLastOne(t *testing.T) {
 		if strings.Contains(tonight, "Tonight, so far") || strings.Contains(tonight, ", so far</h1>") != begun || !strings.Contains(tonight, `">Last night</a>`) {
 			t.Errorf("at %s, tonight has:\n%s", now, tonight)
 		}
+	}
+}
+
+// A night lasts from noon to noon in the zone of its telescope, or of the archive, as the
+// settings say.
+func TestANightIsInTheZoneOfTheSettings(t *testing.T) {
+	s := emptySite(t, func(c *app.Config) { c.Zones = []string{"Pacific/Kiritimati", "ska_low=Etc/GMT+12"} })
+	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})
+	for at, want := range map[string]string{
+		"night?date=2026-03-01":                   "noon to noon in Pacific/Kiritimati;",
+		"night?date=2026-03-01&telescope=ska_low": "noon to noon in Etc/GMT&#43;12; ",
+		"night?date=2026-03-01&zone=UTC":          `placeholder="Pacific/Kiritimati"`,
+	} {
+		s.says(t, at, want)
+	}
+	last := func(query string) string {
+		return regexp.MustCompile(`date=(\d{4}-\d\d-\d\d)`).FindString(s.get(t, "night?"+query).Header.Get("Location"))
+	}
+	if east, west := last("telescope=ska_mid"), last("telescope=ska_low"); east <= west || west == "" {
+		t.Errorf("last night was %q in the east, and 26 hours behind %q", east, west)
+	}
+	if at := s.get(t, "search?q=2026-03-01T03:00").Header.Get("Location"); !strings.Contains(at, "at=2026-02-28T13%3A00%3A00Z") {
+		t.Errorf("a time leads to %s", at)
 	}
 }
 
@@ -164,7 +188,7 @@ func TestANightIsDrawnFromItsFirstCall(t *testing.T) {
 		"2026-03-09": {"06:00", "07:00", "08:00", "09:00", "10:00", "11:00", "12:00"},
 	} {
 		var got []string
-		for _, tick := range regexp.MustCompile(`<text x="[\d.]+%" y="13">(\d\d:\d\d)</text>`).FindAllStringSubmatch(s.get(t, "night?date="+date).Text(), -1) {
+		for _, tick := range regexp.MustCompile(`<text(?: class="minor")? x="[\d.]+%" y="13">(\d\d:\d\d)</text>`).FindAllStringSubmatch(s.get(t, "night?date="+date).Text(), -1) {
 			got = append(got, tick[1])
 		}
 		if !cmp.Equal(got, want) {
@@ -179,7 +203,7 @@ func TestFailuresAreToldApart(t *testing.T) {
 	s.storeCalls(t, "eb-alike", []string{
 		callIn("low.control.scan", 0, 1, true), callIn("mid.control.scan", 2, 3, true), callIn("mid.monitoring.scan", 4, 5, true), callIn("mid.control.track", 6, 7, true),
 	})
-	for at, marks := range map[string][]string{"ebs/eb-alike": {"span", "option"}, "night?date=2026-03-01": {"a"}} {
+	for at, marks := range map[string][]string{"ebs/eb-alike": {"span", "option"}, "night?date=2026-03-01": {"strong"}} {
 		page := strings.ReplaceAll(s.get(t, at).Text(), "<wbr>", "")
 		for _, name := range []string{"low.control.scan", "mid.control.scan", "monitoring.scan", "track"} {
 			for _, mark := range marks {
@@ -202,14 +226,14 @@ func TestABarLastsUntilTheLastResponse(t *testing.T) {
 	s.storeCalls(t, "eb-short", []string{call("2026-03-01T21:00:00Z", "2026-03-01T21:00:01Z")})
 	s.storeCalls(t, "eb-later", []string{call("2026-03-02T01:00:01Z", "2026-05-01T00:00:00Z")}) // longer than the night
 	bars := map[string][]int{}
-	for _, found := range regexp.MustCompile(`href="\./ebs/(\S+)"><title>.*</title><rect x="(\d+)" y="(\d+)" width="(\d+)"`).FindAllStringSubmatch(s.get(t, "night?date=2026-03-01").Text(), -1) {
+	for _, found := range regexp.MustCompile(`href="\./ebs/(\S+)" class="\S+"><title>.*</title><rect x="(\d+)" y="(\d+)" width="(\d+)"`).FindAllStringSubmatch(s.get(t, "night?date=2026-03-01").Text(), -1) {
 		for _, number := range found[2:] {
 			n := must.Get(strconv.Atoi(number))(t)
 			bars[found[1]] = append(bars[found[1]], n)
 		}
 	}
 	// From 20:00 to noon an hour is 69.375 wide.
-	if want := map[string][]int{"eb-long": {90, 26, 346}, "eb-short": {159, 50, 3}, "eb-later": {436, 26, 764}}; !cmp.Equal(bars, want) {
+	if want := map[string][]int{"eb-long": {90, 65, 346}, "eb-short": {159, 98, 3}, "eb-later": {436, 65, 764}}; !cmp.Equal(bars, want) {
 		t.Errorf("the bars are at x, y and width %v, want %v", bars, want)
 	}
 }
@@ -235,45 +259,74 @@ func TestAShareIsAllOnlyIfNothingIsMissing(t *testing.T) {
 	}
 }
 
-// The functions that failed say how many they are, and lead to the calls, in whatever
-// block.
-func TestFailuresOfAFunctionLeadToItsCalls(t *testing.T) {
+// What failed is told by error, device and function, each with a link to its calls and to the
+// first of them. The links find as many calls as they say.
+func TestFailuresOfANightLeadToTheirCalls(t *testing.T) {
 	s := emptySite(t)
-	calls := []string{callIn("m.once", 0, 1, false), callIn("m.once", 2, 3, true), callIn("m.both", 4, 5, true), callIn("m.fine", 6, 7, false)}
-	s.storeCalls(t, "eb-1", calls)
-	s.storeCalls(t, "eb-2", []string{callIn("m.once", 0, 1, false), callIn("m.both", 8, 9, true)})
-	for i := range 5 {
-		s.storeCalls(t, fmt.Sprint("eb-many-", i), []string{callIn("m.often", 8, 9, true)})
+	s.store(t, "/sbds/sbd-1", `{"name":"First","targets":[{"name":"Cen A","ra":201.4,"dec":-43}]}`)
+	call := func(function, device, kind, detail string, second int) string {
+		return fmt.Sprintf(`{"request":"m.%s","request_args":{"kwargs":{"receptor":"%s"}},"status":"ERROR","error":{"detail":"%s: %s"},"request_sent_at":"2026-03-01T20:00:%02dZ"}`, function, device, kind, detail, second)
 	}
-	page := s.says(t, "night?date=2026-03-01",
-		`<td><a href="./ebs/eb-1?calls=failed&amp;function=m.once#calls">once</a></td>`,
-		`<td>both <span class="of">in <a class="id" href="./ebs/eb-1?calls=failed&amp;function=m.both#calls">eb-1</a>, `+
-			`<a class="id" href="./ebs/eb-2?calls=failed&amp;function=m.both#calls">eb-2</a></span></td>`,
-		`function=m.often#calls">eb-many-2</a> and others</span></td>`,
-	)
-	if strings.Contains(page, "most frequent") {
-		t.Error("the page leaves functions out")
+	s.storeCalls(t, "eb-1", []string{
+		callIn("m.fine", 0, 1, false), call("scan", "SKA001", "ConnectionError", "no route to host", 2), call("scan", "SKA002", "ConnectionError", "connection refused", 1),
+		call("scan", "SKA001", "TimeoutError", "no answer", 3), callIn("m.scan", 4, 5, false),
+	})
+	s.store(t, "/ebs/eb-2", `{"sbd_ref":"sbd-1","request_responses":[`+call("track", "SKA001", "ConnectionError", "no route to host", 9)+`,{"request":"x","status":"ERROR","request_sent_at":"2026-03-01T20:00:10Z"}]}`)
+	s.storeCalls(t, "eb-before", []string{strings.ReplaceAll(call("scan", "SKA001", "ConnectionError", "no route to host", 2), "03-01", "02-20")})
+	page := s.get(t, "night?date=2026-03-01").Text()
+	got := map[string][]string{}
+	for _, table := range regexp.MustCompile(`(?s)<table class="failures (\w+)">.*?</table>`).FindAllStringSubmatch(page, -1) {
+		for _, row := range strings.Split(table[0], "<tr>")[2:] {
+			says := strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(strings.ReplaceAll(row, "<wbr>", ""), "")), " ")
+			failed := regexp.MustCompile(`<td class="number bad">(\d+)`).FindStringSubmatch(row)[1]
+			for _, link := range regexp.MustCompile(`href="(calls\?[^"]*)"`).FindAllStringSubmatch(row, -1) {
+				list := s.get(t, html.UnescapeString(link[1])).Text()
+				if rows := strings.Count(list, `data-name="Sent"`); strconv.Itoa(rows) != failed {
+					t.Errorf("%s of %q leads to %d calls", link[1], says, rows)
+				}
+			}
+			for _, link := range regexp.MustCompile(`href="\./(ebs/[^"]*)#timeline"`).FindAllStringSubmatch(row, -1) {
+				says += " " + link[1]
+			}
+			got[table[1]] = append(got[table[1]], says)
+		}
 	}
-	if listed := strings.Count(s.get(t, "ebs/eb-1?calls=failed&function=m.once").Text(), `<tr id="call-`); listed != 1 {
-		t.Errorf("%d calls are listed where one failed", listed)
+	want := map[string][]string{
+		"errors": {
+			"ConnectionError no route to host 2 #2 of eb-1 ebs/eb-1?call=2", "(no error given) 1 #2 of Cen A ebs/eb-2?call=2",
+			"ConnectionError connection refused 1 #3 of eb-1 ebs/eb-1?call=3", "TimeoutError no answer 1 #4 of eb-1 ebs/eb-1?call=4",
+		},
+		"devices":   {"SKA001 ConnectionError 3 #2 of eb-1 ebs/eb-1?call=2", "SKA002 ConnectionError 1 #3 of eb-1 ebs/eb-1?call=3"},
+		"functions": {"scan 3 4", "track 1 1", "x 1 1"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the failures (-want +got):\n%s", diff)
 	}
 	for i := range 30 {
 		s.record(t, "eb-2", callIn(fmt.Sprint("m.g", i), 10, 11, true))
 	}
-	s.says(t, "night?date=2026-03-01", `>The 20 most frequent of 33; the others`, `<p class="printed">The 10 most frequent of 33.</p>`)
+	s.says(t, "night?date=2026-03-01", `The first 10 of 33;`, `<p class="printed">The first 5 of 33.</p>`)
 }
 
-// A slow call says when it was made, and in which block.
-func TestSlowCallsSayWhenAndWhere(t *testing.T) {
+// A call that took unusually long says how much longer, when it was made and in which block.
+func TestUnusualCallsSayWhenAndWhere(t *testing.T) {
 	s := emptySite(t)
-	s.store(t, "/sbds/sbd-1", `{"telescope":"ska_mid","name":"Centaurus A"}`)
-	s.store(t, "/ebs/eb-1", `{"telescope":"ska_mid","sbd_ref":"sbd-1","request_responses":[`+callIn("m.scan", 61, 99, false)+`]}`)
-	page := s.get(t, "night?date=2026-03-01").Text()
-	slowest := regexp.MustCompile(`(?s)<h2 id="slowest">.*?</table>`).FindString(page)
-	for _, want := range []string{"?call=1#timeline", "Centaurus A", `href="./ebs/eb-1"`, "20:01:01", "38.0 s"} {
-		if !strings.Contains(slowest, want) {
-			t.Errorf("the slowest call does not say %s:\n%s", want, slowest)
+	s.store(t, "/sbds/sbd-1", `{"telescope":"ska_mid","name":"First","targets":[{"name":"Centaurus A","ra":201.4,"dec":-43}]}`)
+	calls := []string{callIn("m.scan", 61, 99, false)}
+	for i := range 5 {
+		calls = append(calls, callIn("m.read", float64(100+10*i), float64(102+10*i), false))
+	}
+	calls = append(calls, callIn("m.read", 200, 212.6, false))
+	s.store(t, "/ebs/eb-1", `{"telescope":"ska_mid","sbd_ref":"sbd-1","request_responses":[`+strings.Join(calls, ",")+`]}`)
+	page := s.get(t, "night?date=2026-03-01&zone=Africa/Johannesburg").Text()
+	unusual := regexp.MustCompile(`(?s)<h2 id="unusual">.*?</table>`).FindString(page)
+	for _, want := range []string{`href="./ebs/eb-1?call=7#timeline"`, "Centaurus A", "22:03:20", "20:03:20 UTC", "12.6 s", "6.3 × the usual 2.0 s"} {
+		if !strings.Contains(unusual, want) {
+			t.Errorf("the unusual call does not say %s:\n%s", want, unusual)
 		}
+	}
+	if strings.Contains(unusual, ">scan") {
+		t.Error("a scan is unusual because it is long")
 	}
 }
 
@@ -309,13 +362,13 @@ func TestABlockIsRedIfItsObservationFailed(t *testing.T) {
 	s.say(t, "ebs/eb-red", `{"status":"Observing Failed"}`)
 	s.storeCalls(t, "eb-alone", []string{`{"request":"r","status":"OK","request_sent_at":"2026-03-05T23:00:00Z"}`})
 
-	page := s.says(t, "night?date=2026-03-01", "A red block with a cross failed. A thin red mark has the number of calls that failed.")
+	page := s.says(t, "night?date=2026-03-01", "A red block with a cross failed", "a thin red mark below it has their number")
 	bars := map[string]string{}
-	for _, found := range regexp.MustCompile(`<a href="\./ebs/(\S+)"( class="[a-z ]*")?><title>.*</title>(.*)</a>`).FindAllStringSubmatch(page, -1) {
+	for _, found := range regexp.MustCompile(`<a href="\./ebs/(\S+)"( class="[a-z0-9 ]*")?><title>.*</title>(.*)</a>`).FindAllStringSubmatch(page, -1) {
 		bars[found[1]] = found[2] + regexp.MustCompile(`<rect|<path|class="calls"`).ReplaceAllString(strings.Join(regexp.MustCompile(`<rect|<path|class="calls"`).FindAllString(found[3], -1), ""), " $0")
 	}
 	want := map[string]string{
-		"eb-silent": " <rect", "eb-well": ` class="status done" <rect <rect class="calls"`, "eb-red": ` class="status failed" <rect <path`, "eb-broken": ` <rect <rect class="calls"`,
+		"eb-silent": ` class="shade0" <rect`, "eb-well": ` class="status done shade4" <rect <rect class="calls"`, "eb-red": ` class="status failed shade0" <rect <path`, "eb-broken": ` class="shade4" <rect <rect class="calls"`,
 	}
 	if diff := cmp.Diff(want, bars); diff != "" {
 		t.Errorf("the bars (-want +got):\n%s", diff)
@@ -326,7 +379,7 @@ func TestABlockIsRedIfItsObservationFailed(t *testing.T) {
 	if rows := regexp.MustCompile(`<tr class="failed">\s*<td class="what"><a href="\./ebs/([^"]*)"`).FindAllStringSubmatch(page, -1); len(rows) != 1 || rows[0][1] != "eb-red" {
 		t.Errorf("the red rows are %q", rows)
 	}
-	if other := s.get(t, "night?date=2026-03-05").Text(); strings.Contains(other, " red ") {
+	if other := s.get(t, "night?date=2026-03-05").Text(); strings.Contains(other, "A red block") {
 		t.Error("a night in which nothing failed tells of red blocks")
 	}
 }

@@ -24,11 +24,14 @@ type handler = func(w http.ResponseWriter, r *http.Request) error
 // Each answers GET.
 func (s *Site) Pages() map[string]handler {
 	pages := map[string]handler{
-		"/{$}":     s.Home,
-		"/changes": s.changes,
-		"/compare": s.compare,
-		"/night":   s.night,
-		"/search":  s.search,
+		"/{$}":       s.Home,
+		"/calls":     s.calls,
+		"/calls.csv": s.callTable,
+		"/changes":   s.changes,
+		"/compare":   s.compare,
+		"/night":     s.night,
+		"/night/log": s.nightLog,
+		"/search":    s.search,
 
 		"/ebs/{id}/timeline":        s.timeline,
 		"/ebs/{id}/timeline/{part}": s.timelinePart,
@@ -112,7 +115,7 @@ func loadPages(asset func(string) (string, error)) map[string]*template.Template
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
 		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "changes", "failed", "opening", "prose", "signin", "signedout"} {
+	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "callpage", "instant", "changes", "failed", "opening", "prose", "signin", "signedout"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.

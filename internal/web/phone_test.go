@@ -105,9 +105,11 @@ func TestTablesFitWithoutBreakingWords(t *testing.T) {
 	s.store(t, "/ebs/eb-d2nq1cpkh0b", `{"telescope":"ska_mid","sbd_ref":"sbd-1jmtcf1spv6f","sbd_version":3,"request_responses":[
 		{"request":"ska.functions.read_system_temperature","request_sent_at":"2026-03-01T20:00:00Z","response_received_at":"2026-03-01T20:09:03Z"`+failure+`,
 		{"request":"ska.functions.assign_resources","request_sent_at":"2026-03-01T20:10:00Z"`+failure+`]}`)
+	endless := strings.Repeat("endless", 100)
+	s.store(t, "/ebs/eb-names", `{"request_responses":[{"request":"`+endless+`","request_args":{"device":"`+endless+`"},"status":"ERROR","error":{"detail":"E`+endless+`: no"}}]}`)
 	ctx := env.Browser(t)
 	for _, at := range []string{
-		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
+		"", "changes", "ebs", "sbds", "sbis", "prjs", "search?q=endless", "calls?outcome=failed", "calls?eb=eb-absurd", "calls?at=2026-03-01T20:05Z", "night?date=2026-03-01", "night?date=" + time.Now().UTC().Format(time.DateOnly),
 		"sbds/sbd-1jmtcf1spv6f", "sbds/sbd-absurd", "sbds/" + strings.Repeat("endless", 8)[:50], "ebs/eb-d2nq1cpkh0b", "ebs/eb-absurd", "ebs/eb-absurd?call=1",
 		"ebs/eb-absurd?function=unknown", // lists no calls
 		"api/v1/", "api/v1/guide", "api/v1/problems", "api/v1/problems/metadata-mismatch",

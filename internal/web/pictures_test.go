@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,12 +28,12 @@ func TestPictures(t *testing.T) {
 	empty := env.Start(t)
 	none := site{empty, strings.TrimSuffix(empty.URL(), "/api/v1")}
 	pages := map[string]string{
-		"home": "", "changes": "changes", "blocks": "ebs", "night": "night?date=" + time.Now().UTC().Format(time.DateOnly), "unknown": "ebs/eb-unknown",
+		"home": "", "calls": "calls", "changes": "changes", "blocks": "ebs", "night": "night?date=" + time.Now().UTC().Format(time.DateOnly), "unknown": "ebs/eb-unknown",
 	}
 	definition, block := "sbds/"+week.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0], "ebs/"+week.failing(t)
 	for name, at := range map[string]string{
-		"found": "search?q=cen", "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "emptynight": "night?date=2001-01-01",
-		"block": block, "version": block + "?at=2999-01-01", "definitions": "sbds", "definition": definition, "compared": "compare?to=" + definition, "older": "changes?before=500&kind=sbds",
+		"found": "search?q=cen", "foundcalls": "search?q=ConnectionError", "running": "calls?at=" + week.busy(t), "lastnight": "night?date=" + time.Now().AddDate(0, 0, -1).UTC().Format(time.DateOnly), "emptynight": "night?date=2001-01-01",
+		"block": block, "version": block + "?at=2999-01-01", "definitions": "sbds", "definition": definition, "compared": "compare?to=" + definition, "runs": "compare?to=" + block, "older": "changes?before=500&kind=sbds",
 	} {
 		week.picture(t, dir, "week-"+name, at)
 	}
@@ -44,7 +43,7 @@ func TestPictures(t *testing.T) {
 	}
 	none.absurd(t)
 	for _, at := range []string{
-		"", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd", "sbds/sbd-deep", "compare?from=sbds/sbd-deep&to=sbds/sbd-absurd", "compare?from=ebs/eb-absurd&to=ebs/eb-long",
+		"", "calls", "calls?outcome=failed", "changes", "night", "search?q=endless", "ebs", "ebs/eb-absurd", "sbds/sbd-absurd", "sbds/sbd-deep", "compare?from=sbds/sbd-deep&to=sbds/sbd-absurd", "compare?from=ebs/eb-absurd&to=ebs/eb-long",
 	} {
 		none.picture(t, dir, "absurd-"+strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(at), at)
 	}
@@ -61,12 +60,11 @@ func TestPictureOfATimeline(t *testing.T) {
 	acting := func(user string) (*client.Client, error) { return client.New(s.URL(), client.WithUser(user)) }
 	morning := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 	must.Get(demo.Fill(t.Context(), acting, demo.Options{Seed: 3, Now: morning, Longest: 500}))(t)
-	block, most := "", ""
+	block, most := "", 0
 	for day := range 8 {
-		night := s.Do("GET", "/night?date="+morning.AddDate(0, 0, -day).Format(time.DateOnly), "").Text()
-		for _, found := range regexp.MustCompile(`"id":"(eb-[a-z0-9]+)"[^{]*"calls":[12]\d\d,"failures":(\d)[,}]`).FindAllStringSubmatch(night, -1) {
-			if found[2] > most {
-				block, most = found[1], found[2]
+		for _, b := range s.blocksOf(t, morning.AddDate(0, 0, -day)) {
+			if b.Calls >= 100 && b.Calls < 300 && b.Failures > most {
+				block, most = b.ID, b.Failures
 			}
 		}
 	}

@@ -243,7 +243,7 @@ func TestACallHasAnAddress(t *testing.T) {
 	s := emptySite(t)
 	s.storeCalls(t, "eb-1", []string{callIn("m.a", 0, 1, false), callIn("m.b", 2, 3, true), callIn("m.a", 4, 5, false), callIn("m.b", 6, 7, true)})
 	page := s.says(t, "ebs/eb-1?call=2",
-		`<span class="times">2 ×</span> <span class="name">b</span> <span class="detail">it broke</span>`,
+		`<span class="times">2 ×</span> <span class="name">b</span> <time `, `>20:00:02</time> <span class="detail">it broke</span>`,
 		"  in m.b</pre>", `href="eb-1?call=1#timeline" rel="prev"`, `href="eb-1?call=3#timeline" rel="next"`, `data-go="failureAfter" href="eb-1?call=4#timeline"`,
 	)
 	if strings.Contains(page, `data-go="failureBefore"`) {

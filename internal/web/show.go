@@ -18,7 +18,7 @@ var funcs = template.FuncMap{
 	"utc":       func(i oda.Instant) string { return i.Time().Format("2006-01-02 15:04:05") },
 	"clock":     func(i *oda.Instant) string { return i.Time().Format("15:04:05.000") },
 	"fraction":  func(i *oda.Instant) string { return i.Time().Format(".000000") },
-	"minus":     func(a, b int) int64 { return int64(a - b) },
+	"many":      func(n int, of string) string { return plural(int64(n), of) },
 	"number":    func(i int) int { return i + 1 }, // of what is at an index
 	"before":    func(sequence int64) int64 { return sequence - 1 },
 	"moment":    func(m oda.Moment) string { return m.Time().Format("2006-01-02 15:04") },
@@ -44,6 +44,9 @@ var funcs = template.FuncMap{
 	"liveRows": func(on framed, kind oda.Kind, rows []row, part string) table {
 		return table{on.itself(), kind, rows, part}
 	},
+	"callsOf":   func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, false} },
+	"liveCalls": func(on framed, rows []foundCall) foundTable { return foundTable{on.itself(), rows, true} },
+	"tallyOf":   func(rows []tallied, failed bool) callTally { return callTally{Rows: rows, Failed: failed} },
 	"changesOf": func(on framed, rows []changeRow) changeTable { return changeTable{on.itself(), rows} },
 }
 
@@ -63,6 +66,13 @@ type table struct {
 type changeTable struct {
 	Frame frame
 	Rows  []changeRow
+}
+
+// foundTable is the data for a table of calls.
+type foundTable struct {
+	Frame frame
+	Rows  []foundCall
+	Live  bool
 }
 
 // framed is the view of any page.
@@ -200,5 +210,5 @@ func endings(name string) iter.Seq[string] {
 // parts.
 func parts(name string) template.HTML {
 	escaped := template.HTMLEscapeString(name)
-	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
+	return template.HTML(strings.NewReplacer("_", "_<wbr>", ".", ".<wbr>", "/", "/<wbr>").Replace(escaped)) // #nosec G203 -- it was escaped
 }

@@ -19,7 +19,6 @@ type side struct {
 	Current bool
 	Status  oda.Standing // of the entity, whatever the version
 	Href    string
-	calls   []calledLine // those that are compared, if calls are
 }
 
 // address names a side in the address of a comparison.

@@ -24,6 +24,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/calls"
 	"oda/naming"
 	"oda/night"
 	"oda/progress"
@@ -44,6 +45,9 @@ type Config struct {
 	Provenance *provenance.Tracer
 	// Nights reports on nights.
 	Nights *night.Reporter
+
+	// Calls finds calls.
+	Calls *calls.Finder
 	// Progress reports on how far Projects are.
 	Progress *progress.Reporter
 	// BasePath is the prefix of all paths: empty, or /like/this.

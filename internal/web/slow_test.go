@@ -76,6 +76,7 @@ func TestASlowPageComesAfterTheOpening(t *testing.T) {
 // Over a slow line, a call that comes late neither takes the focus from where somebody has
 // gone meanwhile, nor the place of a call that was chosen later.
 func TestALateCallDisturbsNobody(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, ctx := withBlock(t, observed()...)
 	showTimeline(t, ctx, s, "eb-1?call=2")
 	slowLine(t, ctx)
@@ -252,6 +253,7 @@ func TestAPointerThatIsTakenAwaySelectsNoMore(t *testing.T) {
 
 // A filter that is chosen before the script of the page has come narrows the table as well.
 func TestAFilterThatIsChosenEarlyCounts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := emptySite(t)
 	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false), callIn("m.g", 1, 2, true), callIn("m.g", 2, 3, false)})
 	for choice, want := range map[string]string{`calls.value = "failed"`: "call-2", `function.value = "m.g"`: "call-2,call-3"} {

@@ -47,7 +47,7 @@ func TestABadgeIsWhereverTheEntityIs(t *testing.T) {
 	marks := map[string]string{}
 	for at, number := range map[string]int{
 		"": 11, "ebs": 5, "sbds": 1, "sbis": 0, "search?q=centaurus": 6, "changes": 5, "changes?change=status": 5, "changes?change=stored": 0,
-		"night?date=2026-03-01": 5, "ebs/eb-1": 2, "sbds/sbd-1": 1, "compare?from=ebs/eb-1@1&to=ebs/eb-2@1": 2, "compare?from=ebs/eb-1@1&to=sbds/sbd-1@1": 2,
+		"night?date=2026-03-01": 6, "ebs/eb-1": 3, "sbds/sbd-1": 1, "compare?from=ebs/eb-1@1&to=ebs/eb-2@1": 2, "compare?from=ebs/eb-1@1&to=sbds/sbd-1@1": 2,
 		"ebs?class=failed": 1, "ebs?status=OBSERVING_failed": 1, "ebs?status=Running&class=failed": 0, "search?q=aborted": 1,
 	} {
 		page := s.get(t, at).Text()
@@ -180,6 +180,7 @@ func TestTheStatusesAreReadPageByPage(t *testing.T) {
 // takes neither the focus nor anything else away. Nothing is said of the connection while
 // there is one.
 func TestAnOpenPageHearsWhatIsSaid(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := emptySite(t)
 	s.store(t, "/sbds/sbd-1", `{"name":"Centaurus"}`, `{"name":"Centaurus A"}`)
 	s.storeCalls(t, "eb-1", []string{callIn("m.f", 0, 1, false)})

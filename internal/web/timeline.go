@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"oda"
@@ -93,6 +92,11 @@ func (f callFilter) in(x *callIndex) func(i int32) bool {
 
 // timeline serves what the timeline of a block is drawn from.
 func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
+	return s.ofIndex(w, r, func(x *callIndex, params url.Values) any { return x.reduce(params) })
+}
+
+// ofIndex serves what the index of the calls of a block answers.
+func (s *Site) ofIndex(w http.ResponseWriter, r *http.Request, answer func(x *callIndex, params url.Values) any) error {
 	params := r.URL.Query()
 	of, err := s.blockState(r.Context(), r.PathValue("id"), params)
 	if err != nil {
@@ -102,7 +106,7 @@ func (s *Site) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	data := x.reduce(params)
+	data := answer(x, params)
 	done()
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -121,17 +125,10 @@ func (x *callIndex) reduce(params url.Values) *timelineData {
 		Begin: l.begin, End: l.end, Focus: l.focus, Beyond: l.beyond, From: l.begin, To: l.end,
 		By: by, Lanes: append([]callLane{}, l.lanes...), Functions: append([]string{}, x.functions.all...), Bars: []callBar{}, Gaps: [][2]oda.Instant{}, Overview: l.overview(x.calls),
 	}
-	whole := func(name string, otherwise int64) int64 {
-		n, err := strconv.ParseInt(params.Get(name), 10, 64)
-		if err != nil {
-			return otherwise
-		}
-		return n
-	}
 	// What is asked for may be anything, and must not overflow.
-	d.From = min(max(oda.Instant(whole("from", int64(l.focus[0]))), l.begin), l.end)
-	d.To = min(max(oda.Instant(whole("to", int64(l.focus[1]))), d.From), l.end)
-	parts := min(max(whole("parts", 1000), 10), mostParts)
+	d.From = min(max(oda.Instant(wholeIn(params, "from", int64(l.focus[0]))), l.begin), l.end)
+	d.To = min(max(oda.Instant(wholeIn(params, "to", int64(l.focus[1]))), d.From), l.end)
+	parts := min(max(wholeIn(params, "parts", 1000), 10), mostParts)
 	wanted := callFilterOf(params).in(x)
 	// Parts are powers of two, so that bars stay as they are when one moves about.
 	for part := oda.Instant(1) << bits.Len64(uint64((d.To-d.From)/oda.Instant(parts))); ; part *= 2 {

@@ -118,7 +118,7 @@ func TestTheTimelineShowsFailures(t *testing.T) {
 	if n := evaluate[int](t, ctx, red); n < 500 {
 		t.Errorf("only %d pixels are red", n)
 	}
-	shows(t, ctx, `.troubles`, "1 × configure it broke", "1 × read_attitude it broke")
+	shows(t, ctx, `.troubles`, "1 × configure 20:00:10\nit broke", "1 × read_attitude 20:02:43\nit broke")
 	shows(t, ctx, `.tall ul`, "devicecontrol", "monitoring")
 	// By the mouse, on the bar itself.
 	at := evaluate[[]float64](t, ctx, `(() => {
@@ -403,6 +403,7 @@ func TestTheTimelineKeepsAFilter(t *testing.T) {
 // A block whose calls are not all known is asked for again, but not in haste if that
 // makes no more of them known.
 func TestTheTimelineAsksWithPatience(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, ctx := withBlock(t, callIn("m.f", 0, 1, false))
 	before(t, ctx, `{
 		const ask = fetch;

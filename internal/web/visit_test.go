@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -95,6 +96,7 @@ func (s site) tour(t *testing.T) []string {
 	blocks := s.ids(t, "/ebs/search?fields=id&limit=2")
 	return []string{
 		"", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
+		"calls", "calls?from=2001-01-01&to=2999-01-01", "calls?outcome=ok", "calls?outcome=failed&device=nothinglikethis", "calls?at=" + s.busy(t), "calls?at=2001-01-01",
 		"changes", "changes?before=300&kind=sbds", "changes?change=recorded&id=nothinglikethis", "changes?before=x",
 		"ebs?telescope=ska_low&q=nothinglikethis",
 		"ebs?created_after=2001-01-31T18:00&user=a:b&limit=3",
@@ -117,17 +119,43 @@ func (s site) tour(t *testing.T) []string {
 	}
 }
 
+// busy gives a time at which a call was in progress.
+func (s site) busy(t *testing.T) string {
+	t.Helper()
+	long := s.get(t, "calls?from=2001-01-01&to=2999-01-01&longer_than=60").Text()
+	found := regexp.MustCompile(`<time datetime="([^"]+)`).FindStringSubmatch(long)
+	if found == nil {
+		t.Fatal("no call took long")
+	}
+	return found[1]
+}
+
 // failing gives a block with few calls, some of which failed.
 func (s site) failing(t *testing.T) string {
 	t.Helper()
 	for day := range 8 {
-		night := s.Do("GET", "/night?date="+time.Now().AddDate(0, 0, -day).UTC().Format(time.DateOnly), "").Text()
-		if found := regexp.MustCompile(`"id":"(eb-[a-z0-9]+)"[^{]*"calls":\d\d,"failures":[1-9]`).FindStringSubmatch(night); found != nil {
-			return found[1]
+		for _, b := range s.blocksOf(t, time.Now().AddDate(0, 0, -day)) {
+			if b.Calls >= 10 && b.Calls < 100 && b.Failures > 0 {
+				return b.ID
+			}
 		}
 	}
 	t.Fatal("no block has failed calls")
 	return ""
+}
+
+// nightBlock is a block in the report on a night.
+type nightBlock struct {
+	ID              string
+	Calls, Failures int
+}
+
+// blocksOf gives the blocks of the night that began on a day.
+func (s site) blocksOf(t *testing.T, day time.Time) []nightBlock {
+	t.Helper()
+	var report struct{ Blocks []nightBlock }
+	must.Do(t, json.Unmarshal(s.Do("GET", "/night?date="+day.UTC().Format(time.DateOnly), "").Body, &report))
+	return report.Blocks
 }
 
 // long gives a block with many calls.

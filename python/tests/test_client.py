@@ -11,6 +11,7 @@ import threading
 import time
 import types
 import unittest
+import urllib.request
 from datetime import date, datetime, timedelta, timezone
 from unittest import mock
 
@@ -370,6 +371,24 @@ class Lists(ClientCase):
             self.assertEqual(next(changes)["change"], "stored")
             self.send(*record)
             self.assertEqual([each["first_sequence"] for each in changes], [1])
+
+    def test_what_is_running(self):
+        eb = self.archive.post("ebs", {"telescope": "ska_running"})["eb_id"]
+        other = self.archive.post("ebs")["eb_id"]
+        self.assertEqual(self.archive.running(eb), [])
+        for block, key in ((eb, "1"), (eb, "2"), (other, "3")):
+            call = {"request": "scan", "request_args": {"kwargs": {"device": "SKA001"}}}
+            url = "%s/ebs/%s/running/%s" % (self.archive.url, block, key)
+            put = urllib.request.Request(url, json.dumps(call).encode(), method="PUT")
+            put.add_header("Content-Type", "application/json")
+            with urllib.request.urlopen(put, timeout=PATIENCE) as answer:
+                self.assertEqual(answer.status, 204)
+        self.assertEqual([call["key"] for call in self.archive.running(eb)], ["1", "2"])
+        of_telescope = self.archive.running(telescope="ska_running")
+        self.assertEqual([call["device"] for call in of_telescope], ["SKA001", "SKA001"])
+        self.assertLessEqual({eb, other}, {call["eb_id"] for call in self.archive.running()})
+        with self.assertRaises(NotFound):
+            self.archive.running("eb-unknown")
 
     def test_a_night(self):
         self.archive.post("ebs", {"telescope": "ska_night", "request_responses": CALLS})

@@ -561,9 +561,10 @@ class TheStatus(Case):
 
     def test_says_that_the_archive_does_not_have_the_block(self):
         os.environ["EB_ID"] = "eb-nobody-has-this"
-        with self.assertLogs("oda_helper", "ERROR"):
+        with self.assertLogs("oda_helper", "ERROR") as logs:
             scan(1)
-            self.assertFalse(oda_helper.flush(0.5))
+            wait_until(lambda: logs.records, "the error")
+            self.assertFalse(oda_helper.flush(0.1))
         self.assertRegex(str(oda_helper.status()), "refuses the records of eb-nobody-has-this .404: .* could not be found")
 
     def test_says_that_a_record_is_refused(self):
@@ -857,7 +858,8 @@ class AWrongRun(Case):
     def test_is_reported_by_drain(self):
         self.wrong(EB_ID="eb-nobody-has-this")
         with self.assertLogs("oda_helper", "ERROR") as logs:
-            self.assertFalse(oda_helper.drain(0.5))
+            self.assertFalse(oda_helper.drain(0.1))
+            wait_until(lambda: logs.records, "the error")
         self.assertIn("could not be found", logs.output[0])
 
 

@@ -8,7 +8,7 @@ import re
 from support import TREE, Case, has
 
 ADDRESS = "http://127.0.0.1:8080"
-LIBRARIES = {"to_pandas": "pandas", "to_astropy": "astropy"}
+LIBRARIES = {"to_pandas": "pandas", "to_astropy": "astropy", ".plot.": "matplotlib"}
 
 
 class TheExamples(Case):

@@ -471,9 +471,10 @@ class RecordsStayInTheSpool(Case):
                 thread = threading.Thread(target=answer, daemon=True)
                 thread.start()
                 os.environ.update(ODA_URL="http://127.0.0.1:%d" % listener.getsockname()[1], EB_ID="eb-1")
-                with self.assertLogs("oda_helper", "WARNING"):
+                with self.assertLogs("oda_helper", "WARNING") as logs:
                     scan(1)
-                    self.assertFalse(oda_helper.flush(0.5))
+                    wait_until(lambda: logs.records, "a warning about the answer")
+                    self.assertFalse(oda_helper.flush(0.1))
                 self.assertEqual(oda_helper.lag(), 1)
                 listener.shutdown(socket.SHUT_RDWR)
                 thread.join()
@@ -482,7 +483,8 @@ class RecordsStayInTheSpool(Case):
         os.environ["EB_ID"] = "eb-unknown"
         with self.assertLogs("oda_helper", "ERROR") as logs:
             scan(1)
-            self.assertFalse(oda_helper.flush(0.5))
+            wait_until(lambda: logs.records, "the error")
+            self.assertFalse(oda_helper.flush(0.1))
         self.assertEqual(len(logs.output), 1)
         self.assertIn("could not be found", logs.output[0])
         self.assertEqual(oda_helper.lag(), 1)

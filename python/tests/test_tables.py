@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from datetime import timedelta
 from unittest import mock
 
 from oda_client import Archive, _sky, _tables
@@ -44,6 +45,22 @@ class ADataFrame(TableCase):
         self.assertTrue(self.pandas.isna(frame.response_received_at[0]))
         self.assertEqual(frame.request_args[2], {"args": [1], "kwargs": {}})
         self.assertEqual((frame.failed.dtype, frame.sequence.dtype), (bool, "int64"))
+
+    def test_of_calls(self):
+        block = self.block()
+        frame = self.archive.calls(eb=block, sort="sent").to_pandas()
+        self.assertEqual(list(frame.columns), list(_tables.CALLS))
+        self.assertEqual(list(frame.failed), [each["failed"] for each in map(_tables.record_row, self.archive.records(block))])
+        self.assertEqual(frame.took[1], self.pandas.Timedelta(seconds=3.5))
+        self.assertEqual((frame.took.dtype.kind, str(frame["at"].dt.tz), frame.failed.dtype), ("m", "UTC", bool))
+        self.assertTrue(self.pandas.isna(frame.took[0]))
+        self.assertEqual(list(frame[frame.failed].error), ["no <beam>"])
+        self.assertEqual(list(self.archive.calls(eb=block, longer_than=timedelta(seconds=3.4), limit=1))[0]["sequence"], 2)
+        counts = self.archive.tally("request", eb=block).counts.to_pandas()
+        self.assertEqual((counts.calls.sum(), counts.failures.sum(), counts.took.sum()), (3, 1, self.pandas.Timedelta(seconds=3.5)))
+        empty = self.archive.calls(eb="unknown").to_pandas()
+        self.assertEqual((len(empty), empty.took.dtype.kind), (0, "m"))
+        self.assertEqual(list(empty[empty.failed].columns), list(empty.columns))  # pandas would take other kinds for names
 
     def test_of_what_was_found(self):
         frame = self.projects("frame").to_pandas()

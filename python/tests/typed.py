@@ -6,7 +6,7 @@ A line that mypy should refuse and does not is an "ignore" too many, which is an
 from datetime import datetime
 from typing import Any, Dict, List
 
-from oda_client import Archive, Found, Kind, Listing
+from oda_client import Archive, Found, Kind, Listing, Tally
 
 
 def accepted(archive: Archive, place: Any, kinds: List[Kind]) -> None:
@@ -21,7 +21,9 @@ def accepted(archive: Archive, place: Any, kinds: List[Kind]) -> None:
     archive.search("ebs", status="observed", class_="done")
     archive.say("eb-1", "rained out", class_="stopped", at=datetime.now(), previous=None, kind="eb")
     statuses: Listing[Dict[str, Any]] = archive.statuses("eb-1", limit=5)
-    print(ids, documents, names, statuses)
+    calls: Listing[Dict[str, Any]] = archive.calls(outcome="failed", from_="2026-01-01", to=datetime.now(), longer_than=2.5)
+    tally: Tally = archive.tally("error", eb="eb-1", device="SKA001")
+    print(ids, documents, names, statuses, calls, tally.counts.to_pandas())
 
 
 def refused(archive: Archive) -> None:
@@ -36,6 +38,8 @@ def refused(archive: Archive) -> None:
     archive.say("eb-1", 3)  # type: ignore[arg-type]
     archive.search("sbds", cone=(1, 2, 3, 4))  # type: ignore[call-overload]
     archive.search("sbds", fields="id").targets()  # type: ignore[attr-defined]
+    archive.calls(outcome="bad")  # type: ignore[arg-type]
+    archive.tally("function", eb="eb-1")  # type: ignore[arg-type]
     archive.query("sbds", colour="red")  # type: ignore[call-arg]
     archive.query("sbds", q="light")  # type: ignore[call-arg]
     archive.query("sbds", user_match_type="like")  # type: ignore[arg-type]

@@ -180,6 +180,20 @@ type DayRow struct {
 	First  int64
 }
 
+// FailedRow is a row of the index of calls that failed.
+type FailedRow struct {
+	Entity   Key
+	Function string
+	oda.CallEntry
+}
+
+// LongRow is a row of the index of calls that lasted long.
+type LongRow struct {
+	Entity Key
+	oda.CallPlace
+	Received oda.Instant
+}
+
 // ChangeRow is an entry of the log of changes, if the log has rows of its own.
 type ChangeRow struct {
 	Entity     Key
@@ -202,6 +216,8 @@ type Rows struct {
 	Standings iter.Seq2[StandingRow, error]
 	Entries   iter.Seq2[EntryRow, error]
 	Days      iter.Seq2[DayRow, error]
+	Failed    iter.Seq2[FailedRow, error]
+	Long      iter.Seq2[LongRow, error]
 	Changes   iter.Seq2[ChangeRow, error]
 	Said      iter.Seq2[ChangeRow, error]
 	Listed    bool // listings have a table of their own
@@ -221,6 +237,8 @@ func Run(rows Rows, report *Report) error {
 	a.standings = pull(a, rows.Standings, func(r StandingRow) Key { return r.Entity })
 	a.entries = pull(a, rows.Entries, func(r EntryRow) Key { return r.Entity })
 	a.days = pull(a, rows.Days, func(r DayRow) Key { return r.Entity })
+	a.failed = pull(a, rows.Failed, func(r FailedRow) Key { return r.Entity })
+	a.long = pull(a, rows.Long, func(r LongRow) Key { return r.Entity })
 	a.changes = pull(a, rows.Changes, func(r ChangeRow) Key { return r.Entity })
 	a.said = pull(a, rows.Said, func(r ChangeRow) Key { return r.Entity })
 	defer func() {
@@ -287,6 +305,8 @@ type auditor struct {
 	standings   *stream[StandingRow]
 	entries     *stream[EntryRow]
 	days        *stream[DayRow]
+	failed      *stream[FailedRow]
+	long        *stream[LongRow]
 	changes     *stream[ChangeRow]
 	said        *stream[ChangeRow]
 	document    document

@@ -42,6 +42,7 @@ func (a *auditor) entity(key Key) {
 	versions, records, statuses := a.report.Versions.Load(), a.report.Records.Load(), a.report.Statuses.Load()
 	e.log()
 	e.unknown(math.MaxInt64, 0)
+	e.noNotable(math.MaxInt64)
 	now := e.readStatuses()
 	standing, entry, days := e.standing(), e.entry(), e.indexedDays()
 	if e.head == nil {
@@ -193,7 +194,9 @@ func (e *entity) checkRecord(r *RecordRow) {
 		e.report.Add(Document, place, "%s", fault)
 		return
 	}
-	call := dayPart{oda.CallDay(r.Text).Or(r.On), engine.PartOf(r.Sequence)}
+	keys := oda.KeysOfCall(r.Text)
+	e.checkNotable(r, keys.Notable)
+	call := dayPart{keys.Day.Or(r.On), engine.PartOf(r.Sequence)}
 	if _, known := e.calls[call]; !known && len(e.calls) < mostDays {
 		e.calls[call] = r.Sequence
 	}

@@ -175,6 +175,39 @@ CREATE TABLE call_days (
 );
 CREATE INDEX call_days_day ON call_days (kind, day, identifier);
 
+-- The calls that failed, in whatever version of their block: what an answer says of them.
+-- Most records add no row here, nor to the next table.
+CREATE TABLE failed_calls (
+    kind        smallint NOT NULL,
+    identifier  text     COLLATE "C" NOT NULL,
+    at          bigint   NOT NULL, -- the time of the call
+    sequence    bigint   NOT NULL,
+    sent        bigint,
+    received    bigint,
+    request     text     COLLATE "C" NOT NULL,
+    function    text     COLLATE "C" NOT NULL, -- the last part of request
+    error       text     COLLATE "C",          -- type of the error; empty: not known; null: there is no error
+    detail      text     COLLATE "C",          -- of the error
+    device      text     COLLATE "C",
+    recorded_by text     COLLATE "C" NOT NULL,
+    PRIMARY KEY (kind, identifier, at, sequence)
+);
+CREATE INDEX failed_calls_at       ON failed_calls (at, identifier, sequence);
+CREATE INDEX failed_calls_function ON failed_calls (function, at, identifier, sequence);
+CREATE INDEX failed_calls_error    ON failed_calls (error, at, identifier, sequence) WHERE error IS NOT NULL;
+CREATE INDEX failed_calls_device   ON failed_calls (device, at, identifier, sequence) WHERE device IS NOT NULL;
+
+-- The calls that lasted a second or more, in whatever version of their block.
+CREATE TABLE long_calls (
+    kind       smallint NOT NULL,
+    identifier text     COLLATE "C" NOT NULL,
+    at         bigint   NOT NULL, -- when the call was sent
+    sequence   bigint   NOT NULL,
+    received   bigint   NOT NULL,
+    PRIMARY KEY (kind, identifier, at, sequence)
+);
+CREATE INDEX long_calls_at ON long_calls (at, identifier, sequence);
+
 -- What searches know of the current version of each entity. An update that changes
 -- nothing of it, as most do, does not touch it. The instant is here because most searches
 -- sort by it: to look up a thousand heads took longer than everything else.
@@ -197,6 +230,24 @@ CREATE TABLE counts (
     PRIMARY KEY (kind, shard)
 ) WITH (fillfactor = 50);
 INSERT INTO counts SELECT kind, shard, 0 FROM generate_series(1, 4) AS kind, generate_series(0, 15) AS shard;
+
+-- Calls that have begun and not ended (running.go). They are no part of the history, so
+-- their table is not logged: it is empty after a crash, and on a standby that took over.
+-- Rows whose block has a record with their key have ended. They are removed later.
+CREATE UNLOGGED TABLE running (
+    kind        smallint NOT NULL, -- 3
+    identifier  text     COLLATE "C" NOT NULL,
+    key         text     COLLATE "C" NOT NULL,
+    request     bytea    NOT NULL, -- UTF-8
+    arguments   bytea,             -- JSON
+    sent_at     bigint   NOT NULL,
+    since       bigint   NOT NULL, -- when it was said first
+    renewed_on  bigint   NOT NULL,
+    lease_until bigint   NOT NULL,
+    said_by     text     COLLATE "C" NOT NULL,
+    said_in     xid      NOT NULL, -- the transaction that wrote the row; a copy of a row is of another one
+    PRIMARY KEY (kind, identifier, key)
+) WITH (fillfactor = 50);
 
 -- The log of changes. Every transaction that stores, records or says leaves one row for
 -- each of its statements, however many entities or records that has. It takes a number
@@ -324,3 +375,9 @@ SELECT (ARRAY['SBDefinition', 'SBInstance', 'ExecutionBlock', 'Project'])[kind] 
        timestamptz 'epoch' + at * interval '1 microsecond' AS at, previous, current, said_by,
        timestamptz 'epoch' + said_on * interval '1 microsecond' AS said_on, key
 FROM statuses;
+
+CREATE VIEW calls_that_failed AS
+SELECT f.identifier AS eb_id, f.sequence, timestamptz 'epoch' + f.at * interval '1 microsecond' AS at,
+       timestamptz 'epoch' + f.sent * interval '1 microsecond' AS sent_at, timestamptz 'epoch' + f.received * interval '1 microsecond' AS received_at,
+       f.request, f.function, nullif(f.error, '') AS error, f.detail, f.device, h.telescope, f.recorded_by
+FROM failed_calls f JOIN heads h USING (kind, identifier);

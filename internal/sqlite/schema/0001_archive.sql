@@ -126,6 +126,39 @@ CREATE TABLE call_days (
     PRIMARY KEY (day, entity, part)
 ) STRICT, WITHOUT ROWID;
 
+-- The calls that failed, in whatever version of their block: what an answer says of them.
+CREATE TABLE failed_calls (
+    at          INTEGER NOT NULL, -- the time of the call
+    identifier  TEXT    NOT NULL, -- of the block
+    sequence    INTEGER NOT NULL,
+    sent        INTEGER,
+    received    INTEGER,
+    request     TEXT    NOT NULL,
+    function    TEXT    NOT NULL, -- the last part of request
+    error       TEXT,             -- type of the error; empty: not known; null: there is no error
+    detail      TEXT,             -- of the error
+    device      TEXT,
+    recorded_by TEXT    NOT NULL,
+    PRIMARY KEY (at, identifier, sequence)
+) STRICT, WITHOUT ROWID;
+
+-- In which hours there are calls that failed, by block, device, type of error and function.
+CREATE TABLE failed_hours (
+    what  INTEGER NOT NULL, -- 1 block, 2 device, 3 error, 4 function
+    value TEXT    NOT NULL,
+    hour  INTEGER NOT NULL, -- since 1970
+    PRIMARY KEY (what, value, hour)
+) STRICT, WITHOUT ROWID;
+
+-- The calls that lasted a second or more, in whatever version of their block.
+CREATE TABLE long_calls (
+    at         INTEGER NOT NULL, -- when the call was sent
+    identifier TEXT    NOT NULL,
+    sequence   INTEGER NOT NULL,
+    received   INTEGER NOT NULL,
+    PRIMARY KEY (at, identifier, sequence)
+) STRICT, WITHOUT ROWID;
+
 -- What searches know of the current version of each entity, packed. An update that
 -- changes nothing of it, as most do, touches neither this table nor the two below.
 CREATE TABLE catalogue (

@@ -12,6 +12,7 @@ import (
 
 	"oda"
 	"oda/archive"
+	"oda/calls"
 	"oda/internal/auth"
 	"oda/internal/feed"
 	"oda/internal/httpapi"
@@ -52,13 +53,14 @@ func (s *Server) Close() {
 func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	tb.Helper()
 	archive := archive.New(engine, random{})
-	searcher, tracer, nights := search.New(engine), provenance.New(engine), night.New(engine)
+	searcher, tracer, names, finder := search.New(engine), provenance.New(engine), naming.New(engine), calls.New(engine)
+	nights := night.New(engine, names)
 	progress := progress.New(engine, nights)
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)
 	api, err := httpapi.New(httpapi.Config{
-		Archive: archive, Gate: auth.NewGate(), Feed: hub, Searcher: searcher, Provenance: tracer, Nights: nights, Progress: progress, Exports: moving.Exports{From: engine},
-		Pages:  web.New(web.Config{Archive: archive, Searcher: searcher, Names: naming.New(engine), Provenance: tracer, Nights: nights, Progress: progress}),
+		Archive: archive, Gate: auth.NewGate(), Feed: hub, Searcher: searcher, Provenance: tracer, Nights: nights, Calls: finder, Progress: progress, Exports: moving.Exports{From: engine},
+		Pages:  web.New(web.Config{Archive: archive, Searcher: searcher, Names: names, Provenance: tracer, Nights: nights, Calls: finder, Progress: progress}),
 		Bounds: httpapi.Bounds{Body: 1 << 20, InFlight: 64 << 20, Depth: 100}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

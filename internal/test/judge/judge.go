@@ -47,6 +47,7 @@ type Transport struct {
 var Description = sync.OnceValues(func() (*openapi3.T, error) {
 	// The validator must be told how to read HTML, for the pages.
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/markdown", openapi3filter.PlainBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("application/zstd", openapi3filter.FileBodyDecoder)
 	text, err := withAlso(api.JSON())
 	if err != nil {
@@ -310,7 +311,7 @@ func beyondSchema(input *openapi3filter.RequestValidationInput, problem problem)
 		return true
 	case "urn:oda:problem:invalid-query":
 		id := input.Route.Operation.OperationID
-		return strings.HasPrefix(id, "list") || strings.HasPrefix(id, "search") || id == "night" || strings.HasPrefix(id, "diff") && !query.Has("from") || query.Has("at")
+		return strings.HasPrefix(id, "list") || strings.HasPrefix(id, "search") || id == "night" || strings.HasSuffix(id, "Calls") || strings.HasPrefix(id, "diff") && !query.Has("from") || query.Has("at")
 	case "urn:oda:problem:invalid-request":
 		if input.Route.Operation.OperationID == "storeSeveral" {
 			return strings.Contains(problem.Detail, "10,000 entities")

@@ -7,7 +7,9 @@ import (
 
 	"oda"
 	"oda/archive"
+	asking "oda/calls"
 	"oda/client"
+	"oda/naming"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -18,6 +20,7 @@ import (
 // client speaks to.
 type subject interface {
 	oda.Reader
+	oda.Runner
 	oda.Statuses // a key has no digest, and an entry does not say whether it became the current one
 	Put(ctx context.Context, writes []writing) ([]*oda.Entity, error)
 	Create(ctx context.Context, w writing, key string) (*oda.Entity, error)
@@ -30,6 +33,9 @@ type subject interface {
 	Provenance(ctx context.Context, ref oda.Ref) (*provenance.Graph, error)
 	Night(ctx context.Context, which client.Night) (*night.Report, error)
 	Progress(ctx context.Context, id string) (*progress.Report, error)
+	// Calls reads all pages.
+	Calls(ctx context.Context, q asking.Query) ([]oda.CallEntry, error)
+	Tally(ctx context.Context, q asking.Query, by asking.By) (*asking.Tally, error)
 	// Search reads all pages and calls between after each.
 	Search(ctx context.Context, s search.Search, between func()) ([]oda.Found, error)
 }
@@ -46,12 +52,13 @@ type direct struct {
 	engine   oda.Engine
 	nights   *night.Reporter
 	reporter *progress.Reporter
+	finder   *asking.Finder
 }
 
 // directTo returns an archive that asks an engine itself.
 func directTo(engine oda.Engine) direct {
-	nights := night.New(engine)
-	return direct{engine, engine, nights, progress.New(engine, nights)}
+	nights := night.New(engine, naming.New(engine))
+	return direct{engine, engine, nights, progress.New(engine, nights), asking.New(engine)}
 }
 
 func (a direct) Put(ctx context.Context, writes []writing) ([]*oda.Entity, error) {
@@ -112,11 +119,33 @@ func (a direct) Night(ctx context.Context, which client.Night) (*night.Report, e
 	if which.Telescope != "" {
 		params["telescope"] = []string{which.Telescope}
 	}
-	q, err := night.Parse(params)
+	q, err := a.nights.Zones().Parse(params)
 	if err != nil {
 		return nil, err
 	}
 	return a.nights.Report(ctx, q)
+}
+
+func (a direct) Calls(ctx context.Context, q asking.Query) (found []oda.CallEntry, err error) {
+	for {
+		page, err := a.finder.Page(ctx, q)
+		if err == nil && len(page.Calls) > q.Limit {
+			err = fmt.Errorf("a page has %d calls", len(page.Calls))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if found = append(found, page.Calls...); page.Next == nil {
+			return found, nil
+		}
+		if q, err = asking.Parse(map[string][]string{"cursor": {*page.Next}}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (a direct) Tally(ctx context.Context, q asking.Query, by asking.By) (*asking.Tally, error) {
+	return a.finder.Tally(ctx, q, by)
 }
 
 // keyOf returns an idempotency key for a request with this body.

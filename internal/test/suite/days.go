@@ -105,7 +105,7 @@ var days = []scenario{
 		}
 		d.mustPut(eb("b"), `{`+listing(list...)+`}`)
 		read := 0
-		for _, err := range d.engine.RecordsOn(d.ctx, "b", oda.Days{First: day("2026-03-08"), Last: day("2026-03-08")}) {
+		for _, err := range d.engine.RecordsOn(d.ctx, "b", oda.Days{First: day("2026-03-08"), Last: day("2026-03-08")}, oda.AllSequences) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,11 +217,11 @@ func (d *desk) mustFind(first, last string, want map[string][]int64) {
 			d.tb.Errorf("the block %s was not found on %s to %s, but %v", block, first, last, ids)
 		}
 		var got []int64
-		for r, err := range d.engine.RecordsOn(d.ctx, block, days) {
+		for r, err := range d.engine.RecordsOn(d.ctx, block, days, oda.AllSequences) {
 			if err != nil {
 				d.tb.Fatalf("calls of %s on %s to %s: %v", block, first, last, err)
 			}
-			if on := oda.CallDay(r.Text).Or(r.RecordedOn); on >= days.First && on <= days.Last {
+			if on := oda.KeysOfCall(r.Text).Day.Or(r.RecordedOn); on >= days.First && on <= days.Last {
 				got = append(got, r.Sequence)
 			}
 		}

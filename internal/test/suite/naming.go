@@ -61,6 +61,12 @@ var namingInside = []scenario{
 		}
 		versions := []naming.Version{{Ref: sbd("s"), Number: 1}, {Ref: sbd("s"), Number: 2}, {Ref: sbd("s"), Number: 3}, {}, {Ref: sbd("gone"), Number: 1}}
 		same(t, "names by versions", must.Get(n.In(d.ctx, versions))(t), []naming.Name{{Text: "One", Version: 1}, {Text: "Two", Version: 2}, {Text: "Two", Version: 2}, {}, {}})
+		d.mustPut(sbd("looks"), `{"name":"Looks","targets":[{"name":"A","ra":1,"dec":2},{"name":"B","ra":1,"dec":2},{"name":"A","ra":3,"dec":4}]}`)
+		d.mustPut(eb("looking"), `{"sbd_ref":"looks"}`)
+		d.mustUpdate(sbd("looks"), `"targets":[{"name":"C","ra":1,"dec":2},{"name":"D","ra":1,"dec":2},{"name":"E","ra":1,"dec":2},{"name":"F","ra":1,"dec":2},{"ra":1,"dec":2}]`)
+		d.mustPut(eb("looking later"), `{"sbd_ref":"looks"}`)
+		same(t, "what blocks look at", must.Get(n.Called(d.ctx, []*oda.Found{d.look(eb("looking")), d.look(eb("looking later")), nil, d.look(eb("own"))}))(t),
+			[]naming.Name{{Text: "Looks", Targets: "A, B", Version: 1}, {Text: "Looks", Targets: "C, D, E and 1 more", Version: 2}, {}, {Text: "Own", Version: 1}})
 		same(t, "names of nothing", len(must.Get(n.Of(d.ctx, nil))(t)), 0)
 	}},
 	{"an older version is read once for its name", func(t *testing.T, d *desk) {

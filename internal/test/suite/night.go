@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"oda"
 	"oda/client"
 	"oda/internal/test/must"
+	"oda/naming"
 	"oda/night"
 )
 
@@ -48,7 +50,7 @@ var nightsInside = []scenario{
 	{"what was read of a night is not read again until it changes", func(t *testing.T, d *desk) {
 		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		store := &reading{Engine: d.engine}
-		reporter := night.New(store)
+		reporter := night.New(store, naming.New(store))
 		mustRead := func(what string, most int64, calls int64) {
 			t.Helper()
 			store.records.Store(0)
@@ -79,7 +81,7 @@ var nightsInside = []scenario{
 	}},
 	{"records that come while a night is reported are in it whole or not at all", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		reporter := night.New(d.engine)
+		reporter := night.New(d.engine, naming.New(d.engine))
 		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		stop, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -116,9 +118,9 @@ type reading struct {
 	records atomic.Int64
 }
 
-func (r *reading) RecordsOn(ctx context.Context, block string, days oda.Days) iter.Seq2[oda.Record, error] {
+func (r *reading) RecordsOn(ctx context.Context, block string, days oda.Days, among oda.Sequences) iter.Seq2[oda.Record, error] {
 	return func(yield func(oda.Record, error) bool) {
-		for record, err := range r.Engine.RecordsOn(ctx, block, days) {
+		for record, err := range r.Engine.RecordsOn(ctx, block, days, among) {
 			r.records.Add(1)
 			if !yield(record, err) {
 				return
@@ -180,7 +182,7 @@ func (o *observatory) moment(t *rapid.T) time.Time {
 
 // members are those of a block, with a list of records where it may have one.
 func (o *observatory) members(t *rapid.T, list bool) string {
-	members := rapid.SampledFrom([]string{`"a":1`, `"telescope":"ska_mid"`, `"telescope":"ska_low","sbi_ref":"sbi-1"`}).Draw(t, "members")
+	members := rapid.SampledFrom([]string{`"a":1`, `"telescope":"ska_mid","status":"Executing"`, `"telescope":"ska_low","sbi_ref":"sbi-1","status":"Observed"`}).Draw(t, "members")
 	if list && rapid.Bool().Draw(t, "listed") {
 		members += "," + listing(o.calls(t, 0)...)
 	}
@@ -204,7 +206,7 @@ func (o *observatory) calls(t *rapid.T, least int) []string {
 			}
 		}
 		record += rapid.SampledFrom([]string{``, ``, `,"status":"OK"`, `,"status":"ok"`, `,"status":"ERROR"`, `,"status":null`, `,"status":""`}).Draw(t, "status")
-		record += rapid.SampledFrom([]string{``, ``, ``, `,"error":null`, `,"error":{}`}).Draw(t, "error")
+		record += rapid.SampledFrom(append(slices.Repeat([]string{``}, 3), errorSamples...)).Draw(t, "error")
 		records = append(records, record+`}`)
 	}
 	return records
@@ -228,21 +230,36 @@ func (o *observatory) compare(t *rapid.T) {
 		t.Fatalf("%v", err)
 	}
 	want := o.night(t, noon, noon.AddDate(0, 0, 1), which.Telescope)
+	want.Zone = zone
 	if o.engine == nil { // what clients are not told
 		for i := range want.Blocks {
 			want.Blocks[i].LastResponse = 0
 		}
-		for i := range want.FailuresByRequest {
-			want.FailuresByRequest[i].Blocks = nil
+	}
+	for i := range got.Telescopes { // of which a drawing is made
+		one, sum, end := &got.Telescopes[i], oda.Elapsed(0), oda.Instant(math.MinInt64)
+		for _, s := range one.InCalls {
+			if s.From <= end || s.To <= s.From {
+				t.Fatalf("telescope %d is busy %v", i, one.InCalls)
+			}
+			sum, end = sum+oda.Elapsed(s.To-s.From), s.To
 		}
+		if o.engine != nil && sum != one.Busy {
+			t.Fatalf("telescope %d is busy %v, in all %d", i, one.InCalls, one.Busy)
+		}
+		one.InCalls = nil
 	}
 	same(t, fmt.Sprintf("the night %+v", which), *got, want)
 }
 
 // night adds up, the plain way.
 func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) night.Report {
-	report := night.Report{From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []night.Block{}, Slowest: []night.SlowCall{}, FailuresByRequest: []night.FailedRequest{}}
-	requests, failedIn := map[string]night.FailedRequest{}, map[string][]string{}
+	report := night.Report{
+		From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []night.Block{}, Slowest: []night.SlowCall{},
+		FailuresByRequest: []night.FailedRequest{}, Notes: []json.RawMessage{}, TimeLost: []night.TimeLost{},
+	}
+	var all []observedCall
+	requests := map[string]night.FailedRequest{}
 	for _, id := range o.list(oda.Query{Kind: oda.ExecutionBlock, Order: oda.ByCreation}) {
 		if !strings.HasPrefix(id, o.name) {
 			continue
@@ -257,11 +274,11 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 		}
 		for _, r := range page.Records {
 			var c struct {
-				Request  string          `json:"request"`
-				Sent     string          `json:"request_sent_at"`
-				Received string          `json:"response_received_at"`
-				Status   *string         `json:"status"`
-				Error    *map[string]any `json:"error"`
+				Request  string         `json:"request"`
+				Sent     string         `json:"request_sent_at"`
+				Received string         `json:"response_received_at"`
+				Status   *string        `json:"status"`
+				Error    *observedError `json:"error"`
 			}
 			if err := json.Unmarshal(r.Text, &c); err != nil {
 				t.Fatalf("%s: %v", r.Text, err)
@@ -280,10 +297,13 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 			if c.Error != nil || c.Status != nil && !strings.EqualFold(*c.Status, "OK") {
 				tally.Failures = 1
 			}
+			one := observedCall{telescope: block.Telescope, block: id, sequence: r.Sequence, request: c.Request, at: oda.InstantOf(when), failed: tally.Failures > 0, error: c.Error}
 			if c.Sent != "" && c.Received != "" && !oda.InstantOf(at(c.Received)).Time().Before(oda.InstantOf(at(c.Sent)).Time()) {
 				tally.Took = oda.Elapsed(oda.InstantOf(at(c.Received)) - oda.InstantOf(at(c.Sent)))
+				one.sent, one.received, one.timed = oda.InstantOf(at(c.Sent)), oda.InstantOf(at(c.Received)), true
 				report.Slowest = append(report.Slowest, night.SlowCall{Block: id, Sequence: r.Sequence, Request: c.Request, SentAt: oda.Moment(oda.InstantOf(at(c.Sent))), Took: tally.Took})
 			}
+			all = append(all, one)
 			i := oda.Moment(oda.InstantOf(when))
 			if block.Calls == 0 {
 				block.FirstCall, block.LastCall, block.LastResponse = i, i, i
@@ -295,13 +315,15 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 			request := requests[c.Request]
 			requests[c.Request] = night.FailedRequest{Request: c.Request, Calls: request.Calls + 1, Failures: request.Failures + tally.Failures}
 			if tally.Failures > 0 {
-				failedIn[c.Request] = append(failedIn[c.Request], id)
 			}
 		}
 		if block.Calls > 0 {
+			block.Busy = busyIn(all, func(c *observedCall) bool { return c.block == id }, lastInstant)
 			report.Blocks = append(report.Blocks, block)
 		}
 	}
+	fillUse(&report, all)
+	report.Errors, report.Unusual = errorsOf(all), unusualOf(all)
 	slices.SortFunc(report.Blocks, func(a, b night.Block) int {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), cmp.Compare(a.ID, b.ID))
 	})
@@ -311,9 +333,6 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 	report.Slowest = report.Slowest[:min(20, len(report.Slowest))]
 	for _, r := range requests {
 		if r.Failures > 0 {
-			slices.Sort(failedIn[r.Request])
-			blocks := slices.Compact(failedIn[r.Request])
-			r.Blocks = blocks[:min(len(blocks), night.FailedBlocks)]
 			report.FailuresByRequest = append(report.FailuresByRequest, r)
 		}
 	}
@@ -333,11 +352,12 @@ func (o *observatory) observed(id string) night.Block {
 	var in struct {
 		Telescope *string `json:"telescope"`
 		SBI       string  `json:"sbi_ref"`
+		Status    string  `json:"status"`
 	}
 	if err := json.Unmarshal([]byte(o.text(eb(id))), &in); err != nil {
 		o.tb.Fatalf("%v", err)
 	}
-	block.Telescope = in.Telescope
+	block.Telescope, block.Status, block.Running = in.Telescope, oda.StandingOf(in.Status), in.Status == "Executing"
 	if in.SBI != "" {
 		block.References = append(block.References, oda.Reference{Kind: oda.SBInstance, ID: in.SBI, Field: "sbi_ref"})
 	}

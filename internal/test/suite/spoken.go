@@ -14,11 +14,13 @@ import (
 
 	"oda"
 	"oda/archive"
+	asking "oda/calls"
 	"oda/client"
 	"oda/internal/auth"
 	"oda/internal/httpapi"
 	"oda/internal/test/judge"
 	"oda/internal/test/must"
+	"oda/naming"
 	"oda/night"
 	"oda/progress"
 	"oda/provenance"
@@ -36,10 +38,10 @@ type spoken struct {
 // speak serves an engine until the test ends.
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
-	nights := night.New(engine)
+	nights := night.New(engine, naming.New(engine))
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
-		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights,
+		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights, Calls: asking.New(engine),
 		Progress: progress.New(engine, nights),
 		Bounds:   httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})
@@ -357,6 +359,20 @@ func (s spoken) Progress(ctx context.Context, id string) (*progress.Report, erro
 
 func (s spoken) Night(ctx context.Context, which client.Night) (*night.Report, error) {
 	return s.as("").Night(ctx, which)
+}
+
+func (s spoken) Calls(ctx context.Context, q asking.Query) (found []oda.CallEntry, err error) {
+	for e, err := range s.as("").Calls(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+func (s spoken) Tally(ctx context.Context, q asking.Query, by asking.By) (*asking.Tally, error) {
+	return s.as("").TallyCalls(ctx, q, by)
 }
 
 func (s spoken) Search(ctx context.Context, q search.Search, between func()) ([]oda.Found, error) {

@@ -233,11 +233,12 @@ function refuses(answer) {
 const connection = (connected) => connected ? "" : "Not connected to the archive. Trying again…";
 
 // renewParts keeps the parts with data-live as the server would send them now. It may send
-// them by themselves, at the address data-from.
+// them by themselves, at the address data-from. What depends on the time as well is read
+// again after so many seconds as data-every says.
 function renewParts() {
   const parts = [...document.querySelectorAll("[data-live]")];
   parts.forEach(remember);
-  const { live: id, from: own } = parts[0].dataset;
+  const { live: id, from: own, every } = parts[0].dataset;
   const from = own ?? location.href;
   const names = (page) => [...page.querySelectorAll("[data-live]")].map((part) => part.id).join(" ");
 
@@ -276,8 +277,9 @@ function renewParts() {
     reading = true;
     while (wanted && !document.hidden) {
       wanted = false;
+      const began = performance.now();
       await read().catch(() => { wanted = true; });
-      await pause(1000);
+      await pause(Math.max(1000, 5 * (performance.now() - began))); // what takes the server long is read less often
     }
     reading = false;
   };
@@ -288,6 +290,9 @@ function renewParts() {
     }
   };
   follow({ id, changed, state });
+  if (every) {
+    setInterval(() => { if (!document.hidden) changed([]); }, 1000 * every);
+  }
 }
 
 if (inWorker) {

@@ -81,6 +81,20 @@ for (const element of document.querySelectorAll("[data-copy]")) {
   (element.closest("pre") ?? element).after(" ", button);
 }
 
+// What a link leads to can be copied without opening it.
+for (const link of document.querySelectorAll("[data-copy-from]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = link.dataset.copyFrom;
+  button.addEventListener("click", () => copy(button, async () => {
+    const answer = await fetch(link.href);
+    if (!answer.ok) throw new Error(`the archive answers ${answer.status}`);
+    return answer.text();
+  }));
+  link.after(" ", button);
+}
+
 // Failures that were not all counted when a list was made are asked for again, as long
 // as counting goes on.
 let counting = false;

@@ -8,9 +8,9 @@
 const section = document.querySelector("section.timeline");
 const $ = (selector) => section.querySelector(selector);
 const block = section.dataset.block;
-const form = $(".callfilter"), panel = $(".panel"), summary = $(".summary"), live = $(".live");
+const form = $(".callfilter"), panel = $(".panel"), summary = $(".summary"), wentWrong = $(".wentwrong"), live = $(".live");
 const lanes = $(".lanes"), tall = $(".tall"), canvas = $(".tall canvas"), labels = $(".tall ul");
-const overview = $(".overview"), hint = $(".hint"), shown = $(".shown"), said = $(".said");
+const overview = $(".overview"), hint = $(".hint"), shown = $(".shown"), said = $(".said"), legend = $(".legend"), help = $("dialog.keys");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const versionIn = (page) => Number(page.querySelector(".versions .current .number")?.textContent);
 const version = versionIn(document); // that the page is about
@@ -25,7 +25,7 @@ let whole = true; // everything is shown, also what comes later
 let selected = null; // the call in the panel: { call, begin, end }
 let freshAfter = Infinity, freshSince = 0; // calls after this sequence have just come
 let colours = {};
-let rows = []; // of each lane: { top, height }
+let rows = []; // of each lane: { top, empty }
 let width = 0, gutter = 0;
 
 let ROWHEIGHT = 20, GAP = 10, AXIS = 40; // these grow with the type
@@ -182,10 +182,13 @@ function take(answer) {
     freshAfter = before.last;
     freshSince = performance.now();
   }
-  if (!before) begin();
+  if (!before) {
+    told = "";
+    begin();
+  }
   if (whole) {
     [from, to] = everything();
-  } else if (before && to >= before.end && answer.end > before.end) { // follow the end
+  } else if (before?.complete && to >= before.end && answer.end > before.end) { // follow the end
     const by = answer.end - to + (to - from) * 0.05;
     from += by;
     to += by;
@@ -193,10 +196,15 @@ function take(answer) {
   }
   arrange();
   options();
-  const partial = answer.complete && summary.querySelector("[data-partial]");
+  explain();
+  if (seeking) bring();
+  const partial = settled() && summary.querySelector("[data-partial]");
   if (partial || before && before.complete && before.last !== answer.last) renew();
   draw();
 }
+
+// settled is whether all calls are counted, so that no number changes unless more come.
+const settled = () => data.complete || data.full;
 
 // begin shows what the address says, or everything.
 function begin() {
@@ -228,16 +236,38 @@ function options() {
   select.value = chosen;
 }
 
+// explain says which functions have which colour.
+let explained = 0;
+function explain() {
+  if (explained === data.functions.length) return;
+  explained = data.functions.length;
+  legend.replaceChildren(...[1, 2, 3, 4].flatMap((colour) => {
+    const names = data.functions.map(lastName).filter((_, i) => i % 4 + 1 === colour);
+    if (!names.length) return [];
+    const item = document.createElement("li");
+    item.className = `call-${colour}`;
+    item.textContent = names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
+    item.title = names.slice(0, 40).join(", ");
+    return [item];
+  }), ...legend.querySelectorAll(":not([class^=call-])"));
+}
+
 // Lanes: names next to the bars, or above them where there is little room.
+
+// usedLanes are those with calls in the part that is shown. The others are made small.
+function usedLanes() {
+  return new Set(data.bars.filter((bar) => data.begin + bar[BEGIN] <= to && data.begin + bar[BEGIN] + bar[LENGTH] >= from).map((bar) => bar[LANE]));
+}
 
 function arrange() {
   const narrow = lanes.clientWidth < 640;
   gutter = narrow ? 0 : Math.round(Math.min(11 * ROWHEIGHT, Math.max(9 * ROWHEIGHT, lanes.clientWidth * 0.18)));
   const above = narrow ? ROWHEIGHT : 0;
   let top = AXIS + GAP / 2;
-  rows = data.lanes.map((lane) => {
-    const row = { top: top + above, height: lane.rows * ROWHEIGHT };
-    top += above + Math.max(row.height, narrow ? 0 : 2 * ROWHEIGHT) + GAP;
+  const used = usedLanes();
+  rows = data.lanes.map((lane, i) => {
+    const row = { top: top + above, empty: !used.has(i) };
+    top += above + (row.empty ? (narrow ? 0 : ROWHEIGHT) : Math.max(lane.rows, narrow ? 0 : 2) * ROWHEIGHT) + GAP;
     return row;
   });
   tall.style.height = `${Math.max(top, 120)}px`;
@@ -246,6 +276,7 @@ function arrange() {
   labels.replaceChildren(...data.lanes.map((lane, i) => {
     const item = document.createElement("li");
     item.style.top = `${rows[i].top - above}px`;
+    item.classList.toggle("empty", rows[i].empty);
     const name = document.createElement("span");
     name.className = "name";
     const named = data.by === "device" ? lane.name : lastName(lane.name);
@@ -253,8 +284,8 @@ function arrange() {
     name.title = lane.name;
     const count = document.createElement("span");
     count.className = "count";
-    count.textContent = countCalls(lane.calls);
-    if (lane.failures) {
+    count.textContent = settled() ? countCalls(lane.calls) : "";
+    if (settled() && lane.failures) {
       const bad = document.createElement("span");
       bad.className = "bad";
       bad.textContent = `${thousands(lane.failures)} failed`;
@@ -264,7 +295,7 @@ function arrange() {
     return item;
   }));
   for (const button of section.querySelectorAll(".chart-tools .wrong")) button.hidden = !data.failures;
-  lanes.setAttribute("aria-label", `${countCalls(data.calls)} in time, ${thousands(data.failures)} failed`);
+  lanes.setAttribute("aria-label", settled() ? `${countCalls(data.calls)} in time, ${thousands(data.failures)} failed` : "Calls in time, which are being counted");
   size();
 }
 
@@ -350,8 +381,8 @@ function drawLanes() {
   c.fillStyle = colours.line;
   c.fillRect(0, AXIS - 1, width, 1);
   if (gutter) c.fillRect(gutter, 0, 1, high);
-  const span = to - from;
-  shown.textContent = `${elapsed(span)} shown`;
+  if (told) return;
+  shown.textContent = `${elapsed(to - from)} shown`;
   if (whole && data.beyond === 1) shown.textContent += "; 1 call is far from the others: zoom out to see it";
   if (whole && data.beyond > 1) shown.textContent += `; ${thousands(data.beyond)} calls are far from the others: zoom out to see them`;
   if (data.full) shown.textContent += `; only the first ${thousands(data.calls)} calls are drawn`;
@@ -555,6 +586,9 @@ function show(a, b) {
   const middle = (a + b) / 2;
   a = Math.min(Math.max(middle - long / 2, first - long * 0.5), last + long * 0.5 - long);
   [from, to, whole] = [a, a + long, false];
+  told = "";
+  const used = usedLanes();
+  if (rows.some((row, i) => row.empty && used.has(i))) arrange(); // lanes become small only when one has stopped moving
   draw();
   keep();
   askIn(60); // for more detail, when one has stopped moving
@@ -569,6 +603,7 @@ function zoom(factor, at = (from + to) / 2) {
 function showAll() {
   whole = true;
   [from, to] = everything();
+  told = "";
   draw();
   keep();
   ask();
@@ -580,10 +615,32 @@ const press = (link) => {
   return Boolean(to);
 };
 
-// failure goes to the failure before or after the call in the panel, or to the first.
+// inSight is whether the call in the panel is in the part that is shown.
+const inSight = () => selected && !(selected.end < from || selected.begin > to);
+
+// failure goes to the failure before or after the call in the panel, or before or after
+// what is shown if it is not there. The archive knows all; steps are taken one by one.
+let steps = Promise.resolve(), waiting = 0;
 function failure(which) {
-  const firsts = [...summary.querySelectorAll("[data-call]")].map((link) => Number(link.dataset.call));
-  if (!press(`[data-go=${which}]`) && !selected && firsts.length) select(Math.min(...firsts));
+  if (waiting > 2) return; // somebody holds the key
+  waiting++;
+  steps = steps.then(() => stepTo(which)).catch((error) => tell(error.message)).finally(() => waiting--);
+}
+
+async function stepTo(which) {
+  if (!settled()) tell("Counting failures…");
+  while (!settled()) await pause(100); // in live.js
+  const query = filter();
+  if (inSight()) query.set("call", selected.call);
+  else query.set("edge", Math.floor(which === "next-failure" ? from : to));
+  const call = await (await fetched(`${block}/timeline/${which}?${query}`)).json();
+  if (call) await select(call);
+  else tell(said.textContent = which === "next-failure" ? "No failure comes after this" : "No failure comes before this");
+}
+
+function showKeys() {
+  if (help.open) help.close();
+  else help.showModal();
 }
 
 const actions = {
@@ -594,29 +651,37 @@ const actions = {
   right: () => pan(0.25),
   first: () => show(data.begin - (to - from) * 0.02, data.begin + (to - from) * 0.98),
   last: () => show(data.end - (to - from) * 0.98, data.end + (to - from) * 0.02),
-  failureBefore: () => failure("failureBefore"),
-  failureAfter: () => failure("failureAfter"),
+  failureBefore: () => failure("previous-failure"),
+  failureAfter: () => failure("next-failure"),
   before: () => press("[rel=prev]"),
   after: () => press("[rel=next]"),
   close: () => unselect(),
+  keys: showKeys,
 };
 
 const keys = {
   ArrowLeft: "left", ArrowRight: "right", "+": "in", "=": "in", "-": "out", "0": "all", Home: "first", End: "last",
-  n: "failureAfter", p: "failureBefore", ".": "after", ",": "before", Escape: "close",
+  n: "failureAfter", p: "failureBefore", ".": "after", ",": "before", Escape: "close", "?": "keys",
 };
 
-section.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !data || event.target.matches("input, select, pre")) return;
-  const action = keys[event.key];
-  if (!action || action !== "close" && !event.target.closest(".chart, .panel")) return;
+// Keys work on the whole page, but not where they write or scroll.
+document.addEventListener("keydown", (event) => {
+  const action = keys[event.key], at = event.target;
+  if (!action || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || !data) return;
+  if (at.matches("input, textarea, select, [contenteditable]") || help.open && action !== "keys") return;
+  const here = at.closest(".chart, .panel");
+  if (event.key.startsWith("Arrow") && at.matches("pre, .graph") || ["Home", "End"].includes(event.key) && (!here || at.matches("pre"))) return;
+  if (action === "close" && !selected) return;
   event.preventDefault();
+  const box = section.getBoundingClientRect();
+  if (!here && action !== "close" && (box.bottom < innerHeight / 4 || box.top > innerHeight * 3 / 4)) section.scrollIntoView();
   actions[action]();
 });
 
-section.querySelector(".chart-tools").addEventListener("click", (event) => {
+section.querySelector(".chart").addEventListener("click", (event) => {
   const action = event.target.closest("[data-do]")?.dataset.do;
   if (action && data) actions[action]();
+  if (event.target === help || event.target.closest("dialog a")) help.close(); // beside it, or to the table
 });
 
 lanes.addEventListener("wheel", (event) => {
@@ -743,8 +808,9 @@ async function select(call, opened = true) {
     if (renewals !== before) renew(); // calls may have come meanwhile, or another filter
     said.textContent = ["h3", ".outcome", ".problem"].map((part) => panel.querySelector(part)?.textContent ?? "").join(". ");
     // Where the panel is below the timeline, its head comes into sight.
-    const below = panel.getBoundingClientRect().top - innerHeight * 0.6;
-    if (below > 0) scrollBy({ top: below });
+    panel.parentElement.scrollTop = 0;
+    const { top } = panel.getBoundingClientRect();
+    if (top > innerHeight * 0.6 || top < 0) scrollBy({ top: top - innerHeight * 0.6 });
   } catch (error) {
     if (wanted === call) tell(error.message);
   }
@@ -757,29 +823,35 @@ function parse(text) {
 
 function shownCall() {
   const article = panel.querySelector("article");
-  selected = article && { call: Number(article.dataset.call), begin: Number(article.dataset.begin), end: Number(article.dataset.end) };
-  section.classList.toggle("with-call", Boolean(selected));
+  told = "";
+  selected = article && { call: Number(article.dataset.call), begin: Number(article.dataset.begin), end: Number(article.dataset.end) }; // NaN if it is not known where it is
   if (selected) remember(panel.querySelector("nav")); // in live.js
   keep();
   resized();
 }
 
-// bring moves a call into sight.
+// bring moves a call into sight. Where it is joined with others, it is looked at closer
+// until it has a bar of its own.
+let seeking = false; // it goes on when the archive has sent more
 function bring() {
-  if (!selected || !data) return;
-  const middle = (selected.begin + selected.end) / 2, long = to - from;
-  if (selected.end < from || selected.begin > to) {
-    whole = false;
-    show(middle - long / 2, middle + long / 2);
-  }
+  seeking = false;
+  if (!selected || !data || Number.isNaN(selected.begin)) return;
+  const middle = (selected.begin + selected.end) / 2;
+  const look = (long) => show(middle - long / 2, middle + long / 2);
+  if (!inSight()) look(to - from);
+  draw();
   const bar = data.bars.find((b) => b[SEQUENCE] === selected.call);
   if (bar) {
     const top = rows[bar[LANE]].top + bar[ROW] * ROWHEIGHT;
-    if (top < lanes.scrollTop + AXIS || top + ROWHEIGHT > lanes.scrollTop + lanes.clientHeight) {
-      lanes.scrollTop = top - lanes.clientHeight / 2;
-    }
+    if (top < lanes.scrollTop + AXIS || top + ROWHEIGHT > lanes.scrollTop + lanes.clientHeight) lanes.scrollTop = top - lanes.clientHeight / 2;
+    return;
   }
-  draw();
+  seeking = !settled() || inSight() && !(data.from <= selected.begin && selected.begin <= data.to);
+  const begin = selected.begin - data.begin, closer = Math.max((to - from) / 8, (selected.end - selected.begin) * 4);
+  const joined = data.bars.some((b) => b[CALLS] > 1 && b[BEGIN] <= begin && begin <= b[BEGIN] + b[LENGTH]);
+  if (!inSight() || !joined || closer > (to - from) / 2 || closer < 1000) return;
+  seeking = true;
+  look(closer);
 }
 
 function unselect() {
@@ -877,15 +949,19 @@ async function renew() {
 
 async function renewParts() {
   renewals++;
-  const sent = parse(await (await fetched(`${block}/timeline/summary?${filter()}`)).text());
+  const [tally, list] = parse(await (await fetched(`${block}/timeline/summary?${filter()}`)).text());
   await released(); // in live.js, as renewPart is
-  renewPart(summary, sent);
+  renewPart(summary, [...tally.children]);
+  const unfolded = wentWrong.querySelector("details[open]");
+  renewPart(wentWrong, [...list.children]);
+  if (unfolded) wentWrong.querySelector("details")?.setAttribute("open", "");
   document.dispatchEvent(new Event("renewed"));
   const table = document.querySelector("table.calls");
   // Not all calls may have been known when the table was made.
   if (inTable !== filters || !table || table.hasAttribute("data-partial")) await renewTable();
   else if (table.hasAttribute("data-end")) await renewTable(Number(table.dataset.last));
-  if (selected) await renewAround(selected.call);
+  if (selected && Number.isNaN(selected.begin)) await select(selected.call, false); // it is known now where it is
+  else if (selected) await renewAround(selected.call);
 }
 
 // renewAround asks for the links to the calls around the one in the panel. There are none
@@ -937,8 +1013,10 @@ async function renewTable(after = 0) {
   if (!fresh.hasAttribute("data-end")) await renewTable(Number(fresh.dataset.last));
 }
 
+// tell says something in the place of what is shown, until one goes on.
+let told = "";
 function tell(text) {
-  shown.textContent = text;
+  told = shown.textContent = text;
 }
 
 function resized() {
@@ -959,6 +1037,7 @@ if (!other) form.elements.function.value = chosen;
 // Its calls may not have been read when the page was made.
 if (!other && form.elements.function.value !== chosen) form.elements.function.add(new Option(lastName(chosen), chosen, true, true));
 remember(summary);
+remember(wentWrong);
 readStyle();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readStyle();

@@ -21,10 +21,10 @@ from oda_helper._errors import Conflict, NotFound, OdaError, Unreachable
 
 from ._archive import Archive
 from ._block import Block
-from ._listing import Found, Listing, Progress
+from ._listing import Found, Listing, Progress, Tally
 from ._types import Kind
 
 __all__ = [
     "Archive", "Block", "Conflict", "Found", "Kind", "Listing", "NotFound", "OdaError", "Progress",
-    "Unreachable",
+    "Tally", "Unreachable",
 ]  # fmt: skip

@@ -17,10 +17,10 @@ from oda_helper._errors import PROBLEM, Conflict, OdaError
 
 from . import _sending, _sky, _tables, _words
 from ._block import Block
-from ._listing import Found, Listing, Progress
+from ._listing import Found, Listing, Progress, Tally
 from ._sending import DOCUMENT, LIST, Sender, Shape
 from ._types import (
-    Document, Identifiers, Kind, Kinds, ListFilters, SearchFilters, StatusClass, Time,
+    CallFilters, Document, Identifiers, Kind, Kinds, ListFilters, SearchFilters, StatusClass, Time,
 )  # fmt: skip
 
 if TYPE_CHECKING:  # a checker knows it by itself; nothing else is installed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # a checker knows it by itself; nothing else is installed
 Query = List[Tuple[str, str]]
 
 LIST_PAGE, SEARCH_PAGE, VERSION_PAGE, RECORD_PAGE, CHANGE_PAGE = 10000, 1000, 1000, 1000, 1000
-STATUS_PAGE = 1000
+STATUS_PAGE, CALL_PAGE = 1000, 1000
 ANY: Any = object()  # a status that is not looked at
 CHANGES: Shape = {"changes": list, "next": int}
 STATUS: Shape = {"sequence": int, "version": int}
@@ -370,7 +370,7 @@ class Archive:
         found: Document = self._sender.read({"blocks": list}, self._path(id, "prjs") + "/progress")
         return Progress(found)
 
-    # Records, changes and nights.
+    # Records, calls, changes and nights.
 
     def records(
         self, id: str, *, after: int = 0, limit: Optional[int] = None
@@ -393,6 +393,44 @@ class Archive:
             if not answer.headers.get("Link") or not page["records"]:
                 return
             after = page["records"][-1]["sequence"]
+
+    def calls(
+        self,
+        *,
+        limit: Optional[int] = None,
+        sort: Literal["-sent", "sent"] = "-sent",
+        **filters: "Unpack[CallFilters]",
+    ) -> Listing[Document]:
+        """Calls in all ExecutionBlocks, the latest first.
+
+        One of ``outcome="failed"``, ``eb``, ``at`` (in progress then), or both ``from_`` and
+        ``to`` must be there, so that the question has a bound. ``request`` is a function,
+        or the end of its name after a dot; ``device``, ``telescope``, ``error`` (its type),
+        ``q`` (words of request, device and error) and ``longer_than`` (seconds, or a
+        timedelta) narrow it down. With ``sort="sent"``, the earliest call comes first.
+        """
+        most = min(limit or CALL_PAGE, CALL_PAGE)
+        query = _words.query({**filters, "sort": sort, "limit": most})
+        return Listing(
+            lambda: self._linked("/calls", query, "calls"),
+            limit,
+            _tables.call_row,
+            _tables.CALLS,
+        )
+
+    def tally(
+        self,
+        by: Literal["request", "error", "device", "telescope", "eb", "day"],
+        **filters: "Unpack[CallFilters]",
+    ) -> Tally:
+        """How many of these calls there are, by what they have in common.
+
+        The filters are those of ``calls``. It is what the archive answers, with ``tally``
+        and ``complete``; its ``counts`` are a list, and a DataFrame with
+        ``counts.to_pandas()``.
+        """
+        query = _words.query({**filters, "by": by})
+        return Tally(self._sender.read({"tally": list}, "/calls/tally", query))
 
     def changes(
         self,
@@ -469,15 +507,33 @@ class Archive:
     def night(
         self, date: Union[str, date], *, telescope: Optional[str] = None, zone: Optional[str] = None
     ) -> Document:
-        """What was done in the night that began on a date: calls, failures, blocks, the slowest.
+        """What was done in the night that began on a date: telescopes, blocks, calls, errors.
 
-        A night lasts from noon to noon, in UTC or in the time zone with an IANA name. A
-        datetime stands for the night in which it lies; without a zone of its own it is in UTC.
+        A night lasts from noon to noon, in the time zone with an IANA name or without one in
+        that of the telescope or of the archive. A datetime stands for the night in which it
+        lies; without a zone of its own it is in UTC.
         """
-        if isinstance(date, datetime):
-            date = _night_of(date, zone)
-        query = _words.query({"date": date, "telescope": telescope, "zone": zone})
-        found: Document = self._sender.read({"calls": int}, "/night", query)
+        began = _night_of(date, zone) if isinstance(date, datetime) else date
+        query = {"date": began, "telescope": telescope, "zone": zone}
+        shape: Shape = {"calls": int, "zone": str}
+        found: Document = self._sender.read(shape, "/night", _words.query(query))
+        if isinstance(date, datetime) and zone is None:
+            query["date"] = _night_of(date, found["zone"])  # only the archive knows its zone
+            if query["date"] != began:
+                found = self._sender.read(shape, "/night", _words.query(query))
+        return found
+
+    def running(
+        self, id: Optional[str] = None, *, telescope: Optional[str] = None
+    ) -> List[Document]:
+        """The calls that have begun and not ended: in all blocks, in one, or of a telescope.
+
+        ``silent`` says that nobody has heard of the call for longer than was promised: it
+        hangs, or its program has died.
+        """
+        path = "/running" if id is None else self._path(id, "ebs") + "/running"
+        query = _words.query({"telescope": telescope})
+        found: List[Document] = self._sender.read({"running": list}, path, query)["running"]
         return found
 
     # Paths and pages.

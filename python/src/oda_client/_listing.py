@@ -122,6 +122,15 @@ _RUN = (
 )  # fmt: skip
 
 
+class Tally(Dict[str, Any]):
+    """How many calls there are, as the archive has answered."""
+
+    @property
+    def counts(self) -> Listing[Dict[str, Any]]:
+        """The counts, those with the most failures first, or by date."""
+        return Listing(lambda: iter(self["tally"]), None, _tables.count_row, _tables.COUNTS)
+
+
 class _Reading(Iterator[T]):
     """One reading of a list.
 

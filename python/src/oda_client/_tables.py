@@ -9,11 +9,11 @@ from typing import Any, Dict, Iterable, List, Optional
 from ._block import failed
 from ._sky import Cone
 
-# What a column holds: time, whole, seconds, degrees, truth or text. Others are kept as they are.
+# What a column holds: time, whole, seconds, duration, degrees, truth or text. Others are kept as they are.
 Columns = Dict[str, str]
 
 _WITH_GAPS = {"whole": "Int64", "truth": "boolean"}  # what pandas calls them if some are missing
-_UNITS = {"seconds": "s", "degrees": "deg"}  # of columns of numbers
+_UNITS = {"seconds": "s", "duration": "s", "degrees": "deg"}  # of columns of numbers
 
 RECORDS: Columns = {
     "sequence": "whole",
@@ -106,6 +106,23 @@ RUNS: Columns = {
     "failures": "whole",
 }
 
+CALLS: Columns = {
+    "at": "time",
+    "eb_id": "text",
+    "sequence": "whole",
+    "request": "text",
+    "sent_at": "time",
+    "received_at": "time",
+    "took": "duration",
+    "failed": "truth",
+    "error_type": "text",
+    "error": "text",
+    "device": "text",
+    "telescope": "text",
+    "by": "text",
+}
+COUNTS: Columns = {"key": "text", "calls": "whole", "failures": "whole", "took": "duration"}
+
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?\Z", re.IGNORECASE
 )
@@ -141,6 +158,24 @@ def record_row(item: Dict[str, Any]) -> Dict[str, Any]:
         else None,
         "error": error.get("detail") if isinstance(error, dict) else error,
     }
+
+
+def call_row(item: Dict[str, Any]) -> Dict[str, Any]:
+    """The row of a call. Its time is when it was sent, else when it was answered."""
+    error = item["error"] or {}
+    return {
+        **item,
+        "at": item["sent_at"] or item["received_at"],
+        "took": item["seconds"],
+        "failed": item["outcome"] == "failed",
+        "error_type": error.get("type"),
+        "error": error.get("detail"),
+    }
+
+
+def count_row(item: Dict[str, Any]) -> Dict[str, Any]:
+    """The row of a count of calls."""
+    return {**item, "took": item["seconds"]}
 
 
 def summary_row(item: Dict[str, Any], cone: Optional[Cone] = None) -> Dict[str, Any]:
@@ -223,10 +258,13 @@ def to_pandas(rows: Iterable[Dict[str, Any]], columns: Optional[Columns]) -> Any
         if holds == "time":
             moments = pandas.Series([moment(each) for each in values], dtype=object)
             found[name] = pandas.to_datetime(moments, utc=True)
+        elif holds == "duration":
+            seconds = pandas.Series(values, dtype="float64")
+            found[name] = pandas.to_timedelta(seconds, unit="s").dt.round("us")
         elif holds in _WITH_GAPS and None in values:
             found[name] = pandas.Series(values, dtype=_WITH_GAPS[holds])
         else:  # pandas knows what to do with texts, but not with none at all
-            found[name] = pandas.Series(values, dtype=kinds.get(holds) if values else object)
+            found[name] = pandas.Series(values, dtype=kinds.get(holds, None if values else object))
     return pandas.DataFrame(found)
 
 

@@ -1,6 +1,6 @@
 """What callers may give, for checkers of types and editors."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Dict, Literal, Protocol, Sequence, SupportsFloat, Tuple, TypedDict, Union
 
 Document = Dict[str, Any]
@@ -47,3 +47,19 @@ class SearchFilters(ListFilters, total=False):
     cone: Union[None, Cone]
     where: Union[None, str, Sequence[str]]
     sort: Literal[None, "created", "-created", "modified", "-modified", "id", "-id"]
+
+
+class CallFilters(TypedDict, total=False):
+    """What Archive.calls and Archive.tally take."""
+
+    from_: Union[None, Time]
+    to: Union[None, Time]
+    at: Union[None, Time]
+    outcome: Literal[None, "ok", "failed"]
+    request: Union[None, str]
+    device: Union[None, str]
+    telescope: Union[None, str]
+    eb: Union[None, str]
+    error: Union[None, str]
+    q: Union[None, str]
+    longer_than: Union[None, float, timedelta]

@@ -1,6 +1,6 @@
 """The words of the interface: kinds, identifiers, and values in a query."""
 
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from enum import Enum
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
@@ -66,6 +66,8 @@ def written(value: Any) -> str:
         value = value.value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, timedelta):
+        return "%.6f" % value.total_seconds()
     if hasattr(value, "to_datetime"):  # a Time of astropy
         value = value.to_datetime(timezone=timezone.utc)
     if isinstance(value, datetime):
