@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oda"
+	asking "oda/calls"
 	"oda/client"
 	"oda/internal/app"
 	"oda/internal/test/env"
@@ -168,6 +169,12 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	must.Get(c.RecordBatch(ctx, block, []oda.NewRecord{{Text: []byte(`{"request":"c"}`)}}))(t)
 	collect(t, c.Records(ctx, block, 0))
 	must.Get(c.Night(ctx, client.Night{Date: "2026-03-01"}))(t)
+	collect(t, c.Calls(ctx, asking.Query{Block: block}))
+	must.Get(c.TallyCalls(ctx, asking.Query{Block: block}, asking.ByRequest))(t)
+	must.Do(t, c.Begin(ctx, block, "k", client.NewRunning{Request: "scan"}))
+	must.Get(c.Running(ctx, ""))(t)
+	must.Get(c.RunningIn(ctx, block))(t)
+	must.Do(t, c.Withdraw(ctx, block, "k"))
 	must.Get(c.Progress(ctx, "x-1"))(t)
 	must.Get(c.Whoami(ctx))(t)
 	must.Get(c.Changes(ctx, client.ChangesQuery{}))(t)

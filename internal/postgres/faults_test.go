@@ -234,11 +234,11 @@ func TestAnArchiveThatMayNotWriteIsNotReady(t *testing.T) {
 	}
 	mustGet(t, reader, block("b"))
 	// The probe needs every right.
-	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role, "GRANT DELETE ON standings TO "+role, "GRANT USAGE ON SEQUENCE numbers TO "+role)
+	do(t, admin, "GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+role, "GRANT DELETE ON standings, running TO "+role, "GRANT USAGE ON SEQUENCE numbers TO "+role)
 	for _, right := range []string{
 		"INSERT ON heads", "UPDATE ON heads", "INSERT ON creations", "UPDATE ON creations", "INSERT ON catalogue", "UPDATE ON catalogue", "INSERT ON creation_keys",
 		"INSERT ON versions", "INSERT ON records", "INSERT ON changes", "INSERT ON rounds", "UPDATE ON counts",
-		"INSERT ON statuses", "INSERT ON standings", "UPDATE ON standings", "DELETE ON standings", "UPDATE ON log_end", "USAGE ON SEQUENCE numbers",
+		"INSERT ON statuses", "INSERT ON standings", "UPDATE ON standings", "DELETE ON standings", "UPDATE ON log_end", "INSERT ON running", "UPDATE ON running", "DELETE ON running", "USAGE ON SEQUENCE numbers",
 	} {
 		do(t, admin, "REVOKE "+right+" FROM "+role)
 		if err := reader.TryWrite(t.Context()); err == nil {

@@ -519,7 +519,7 @@ var madeBySchema = []string{
 	"call_days_day", "call_days_pkey", "catalogue_pkey", "catalogue_terms", "changes_pkey", "counts_pkey", "creation_keys_identifier", "creation_keys_pkey", "creations_created", "creations_pkey",
 	"creations_telescope", "creations_user", "failed_calls_at", "failed_calls_device", "failed_calls_error", "failed_calls_function", "failed_calls_pkey",
 	"heads_listed", "heads_pkey", "long_calls_at", "long_calls_pkey", "migrations_pkey", "records_key", "records_marks",
-	"records_pkey", "rounds_pkey", "standings_class", "standings_pkey", "standings_status", "statuses_key", "statuses_pkey", "versions_marks", "versions_pkey",
+	"records_pkey", "rounds_pkey", "running_pkey", "standings_class", "standings_pkey", "standings_status", "statuses_key", "statuses_pkey", "versions_marks", "versions_pkey",
 }
 
 // schema reports indexes and functions of the schema that were dropped or

@@ -66,7 +66,7 @@ var namingInside = []scenario{
 		d.mustUpdate(sbd("looks"), `"targets":[{"name":"C","ra":1,"dec":2},{"name":"D","ra":1,"dec":2},{"name":"E","ra":1,"dec":2},{"name":"F","ra":1,"dec":2},{"ra":1,"dec":2}]`)
 		d.mustPut(eb("looking later"), `{"sbd_ref":"looks"}`)
 		same(t, "what blocks look at", must.Get(n.Called(d.ctx, []*oda.Found{d.look(eb("looking")), d.look(eb("looking later")), nil, d.look(eb("own"))}))(t),
-			[]naming.Name{{Text: "Looks", Targets: "A, B", Version: 1}, {Text: "Looks", Targets: "C, D, E and 1 more", Version: 2}, {}, {Text: "Own", Version: 1}})
+			[]naming.Name{{Text: "Looks", Targets: "A, B", Version: 1}, {Targets: "C, D, E and 1 more", Version: 2}, {}, {Text: "Own", Version: 1}})
 		same(t, "names of nothing", len(must.Get(n.Of(d.ctx, nil))(t)), 0)
 	}},
 	{"an older version is read once for its name", func(t *testing.T, d *desk) {
