@@ -48,7 +48,7 @@ setup: ## Install what the tests need (Chromium, PostgreSQL, nginx, Caddy, Prome
 	@scripts/setup browser axe openid curl postgres pgbouncer proxies promtool python science clients packages
 
 test: ## Run the tests ("make check" and "make proof" run more)
-	@echo "This takes about 8 minutes on two cores. The first time it also installs what is missing:" \
+	@echo "This takes about 10 minutes on two cores. The first time it also installs what is missing:" \
 		"Chromium, PostgreSQL, pgbouncer, nginx, Caddy, Prometheus, Python and Node.js with the packages that the tests use."
 	@$(MAKE) --no-print-directory setup build
 	@$(MAKE) --no-print-directory --output-sync=line -j3 test-oda test-others test-python
