@@ -1,6 +1,8 @@
 package oda
 
 import (
+	"context"
+	"slices"
 	"strconv"
 
 	"oda/internal/rawjson"
@@ -73,6 +75,35 @@ type Found struct {
 	Summary  Summary
 	Standing Standing
 	Damage   error // why the summary, or the body beside it, cannot be read
+}
+
+// lookAtOnce is how many blocks are looked up at a time.
+const lookAtOnce = 1000
+
+// LookBlocks looks up ExecutionBlocks, and leaves out those that are not stored. It fails
+// if one is damaged: then nobody knows its telescope.
+func LookBlocks(ctx context.Context, from Finder, ids []string) ([]*Found, error) {
+	var blocks []*Found
+	for some := range slices.Chunk(ids, lookAtOnce) {
+		refs := make([]Ref, len(some))
+		for i, id := range some {
+			refs[i] = Ref{Kind: ExecutionBlock, ID: id}
+		}
+		found, err := from.Look(ctx, refs)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			switch {
+			case f == nil:
+			case f.Damage != nil:
+				return nil, f.Damage
+			default:
+				blocks = append(blocks, f)
+			}
+		}
+	}
+	return blocks, nil
 }
 
 // Bounds of a summary. The document is stored and returned in full, but search

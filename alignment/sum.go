@@ -100,8 +100,8 @@ func (s *Sum) Slower() (share float64, isKnown bool) {
 	return float64(s.Took[1])/float64(s.Took[0]) - 1, true
 }
 
-// Slowest returns the steps that both runs made, and that failed in neither, of which the
-// calls took most unlike times: the rows of the first few, the most unlike first.
+// Slowest returns the rows of a few steps whose durations differ most, the most unlike
+// first. Both runs made these steps, and they failed in neither.
 func Slowest(rows []Row, from, to []Call, most int) []int {
 	var found []int
 	by := func(n int) oda.Elapsed {

@@ -164,7 +164,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// setTelescopes says for calls of which telescopes they are.
+// setTelescopes sets the telescopes of calls.
 func (q *question) setTelescopes(ctx context.Context, calls []oda.CallEntry) error {
 	var unknown []string
 	for i := range calls {
@@ -184,31 +184,11 @@ func (q *question) setTelescopes(ctx context.Context, calls []oda.CallEntry) err
 	return nil
 }
 
-// look looks up blocks, and notes of which telescopes they are. One that is not stored is
-// left out.
+// look looks up blocks, and notes their telescopes. One that is not stored is left out.
 func (q *question) look(ctx context.Context, ids []string) ([]*oda.Found, error) {
-	var blocks []*oda.Found
-	for len(ids) > 0 {
-		some := ids[:min(len(ids), lookAtOnce)]
-		ids = ids[len(some):]
-		refs := make([]oda.Ref, len(some))
-		for i, id := range some {
-			refs[i] = oda.Ref{Kind: oda.ExecutionBlock, ID: id}
-		}
-		found, err := q.engine.Look(ctx, refs)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range found {
-			if f == nil {
-				continue
-			}
-			if f.Damage != nil {
-				return nil, f.Damage // nobody knows of which telescope it is
-			}
-			q.telescopes[f.ID] = f.Summary.Telescope
-			blocks = append(blocks, f)
-		}
+	blocks, err := oda.LookBlocks(ctx, q.engine, ids)
+	for _, f := range blocks {
+		q.telescopes[f.ID] = f.Summary.Telescope
 	}
-	return blocks, nil
+	return blocks, err
 }

@@ -100,7 +100,7 @@ type Bar struct {
 	Calls, Failures int64
 }
 
-// Bars asks for a number of bars of equal width, the first of which begins at From.
+// Bars asks for a number of bars of equal width. The first begins at From.
 type Bars struct {
 	From, Width oda.Instant
 	Number      int

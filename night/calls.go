@@ -39,7 +39,7 @@ func (r *Reporter) Calls(ctx context.Context, blocks []*oda.Found) ([]*Calls, er
 		return all, err
 	}
 	defer giveBack()
-	return all, share(ctx, len(changed), func(ctx context.Context, _, n int) error {
+	return all, oda.Share(oda.WithRoom(ctx, nil), workers, len(changed), func(ctx context.Context, _, n int) error {
 		block := blocks[changed[n]]
 		before, _ := r.known.Get(wholeKey(block))
 		b, err := blockSumOf(ctx, r.engine, always, block, before)

@@ -9,7 +9,6 @@ package night
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +84,8 @@ func (r *Reporter) report(ctx context.Context, q Query) (*Report, error) {
 	for i := range totals {
 		totals[i] = newTotal(q)
 	}
-	err = share(ctx, len(blocks), func(ctx context.Context, worker, n int) error {
+	// So many records are in memory at once as there are workers.
+	err = oda.Share(oda.WithRoom(ctx, nil), workers, len(blocks), func(ctx context.Context, worker, n int) error {
 		return totals[worker].read(ctx, r.engine, r.known, blocks[n])
 	})
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Reporter) name(ctx context.Context, reported []Block, blocks []*oda.Fou
 	for _, block := range blocks {
 		found[block.ID] = block
 	}
-	for some := range slices.Chunk(reported, lookAtOnce) {
+	for some := range slices.Chunk(reported, namedAtOnce) {
 		for unnamed := len(some) + 1; ; {
 			var places []int
 			var asked []*oda.Found
@@ -131,26 +131,6 @@ func (r *Reporter) name(ctx context.Context, reported []Block, blocks []*oda.Fou
 	return nil
 }
 
-// share has workers read n blocks, each by one of them, until an error.
-func share(ctx context.Context, n int, read func(ctx context.Context, worker, n int) error) error {
-	// So many records are in memory at once as there are workers.
-	ctx, stop := context.WithCancelCause(oda.WithRoom(ctx, nil))
-	defer stop(nil)
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for worker := range min(workers, n) {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := read(ctx, worker, i); err != nil {
-					stop(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
-}
-
 // blocksOn returns the blocks that may have calls on these days, with their
 // summaries.
 func (r *Reporter) blocksOn(ctx context.Context, days oda.Days, telescope string) ([]*oda.Found, error) {
@@ -162,28 +142,11 @@ func (r *Reporter) blocksOn(ctx context.Context, days oda.Days, telescope string
 		return nil, oda.Errorf(oda.InvalidQuery, "More than %d ExecutionBlocks have calls in this night, too many for a report. "+
 			"Read the ExecutionBlocks themselves.", maxBlocks)
 	}
-	var blocks []*oda.Found
-	for len(ids) > 0 {
-		some := ids[:min(len(ids), lookAtOnce)]
-		ids = ids[len(some):]
-		refs := make([]oda.Ref, len(some))
-		for i, id := range some {
-			refs[i] = oda.Ref{Kind: oda.ExecutionBlock, ID: id}
-		}
-		found, err := r.engine.Look(ctx, refs)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range found {
-			if f != nil && f.Damage != nil {
-				return nil, f.Damage // nobody knows of which telescope it is
-			}
-			if f != nil && (telescope == "" || f.Summary.Telescope == telescope) {
-				blocks = append(blocks, f)
-			}
-		}
+	blocks, err := oda.LookBlocks(ctx, r.engine, ids)
+	if telescope != "" {
+		blocks = slices.DeleteFunc(blocks, func(f *oda.Found) bool { return f.Summary.Telescope != telescope })
 	}
-	return blocks, nil
+	return blocks, err
 }
 
 // DaysAround returns the last day up to one, and the first day from another on, on which
@@ -192,5 +155,5 @@ func (r *Reporter) DaysAround(ctx context.Context, until, from oda.Day) (before,
 	return r.engine.DaysAround(ctx, until, from)
 }
 
-// lookAtOnce is how many entities are looked up at a time.
-const lookAtOnce = 1000
+// namedAtOnce is how many blocks are named at a time.
+const namedAtOnce = 1000

@@ -9,7 +9,7 @@ import (
 	"oda"
 )
 
-// made returns random stretches of a few seconds, of which many overlap or touch.
+// made returns random stretches of a few seconds. Many overlap or touch.
 func made(random *rand.Rand, n int) []Stretch {
 	all := make([]Stretch, n)
 	for i := range all {

@@ -107,7 +107,7 @@ const (
 	newBody = `INSERT INTO versions (kind, identifier, version, stored_by, stored_on, sequence_before, sequence_after, runs, slots, text, digest, seal) `
 )
 
-// These are the same for new records of which some are notable calls (notable.go).
+// These are the same where some of the new records are notable calls (notable.go).
 var (
 	storeAnyNotable     = storeAnyWrites + withNotable(storeNotable, 35) + storeAnyAnswer
 	storeKeepingNotable = storeKeepingWrites + withNotable(storeNotable, 35) + storeKeepingAnswer

@@ -53,7 +53,7 @@ const addRecords = recordsBegin + recordsFrom + recordsOnDay + recordsAdded + re
 // index of days: $25 to $28 are spans of records, one for each day.
 const addRecordsOnDays = recordsBegin + recordsNewDay + recordsFrom + recordsAdded + recordsOnDays + recordsAnswer
 
-// These are the same for records of which some are notable calls (notable.go).
+// These are the same where some of the records are notable calls (notable.go).
 var (
 	addRecordsNotable       = recordsBegin + recordsFrom + recordsOnDay + recordsAdded + withNotable(recordsNotable, 25) + recordsAnswer
 	addRecordsOnDaysNotable = recordsBegin + recordsNewDay + recordsFrom + recordsAdded + recordsOnDays + withNotable(recordsNotable, 29) + recordsAnswer

@@ -16,7 +16,7 @@ import (
 	"oda/internal/test/must"
 )
 
-// Steps of a later program. The first is one beside which older programs can go on.
+// Steps of a later program. Older programs can go on while the first is done.
 var (
 	gentle = postgres.Step{Name: "notes", Beside: true, SQL: "CREATE TABLE notes (n integer PRIMARY KEY); CREATE INDEX heads_notes ON heads (kind, version)"}
 	strict = postgres.Step{Name: "digits", SQL: "CREATE TABLE digits (n integer PRIMARY KEY)"}

@@ -155,7 +155,7 @@ func TestNoIdentifierIsRepeatedAfterTheClockIsSetBack(t *testing.T) {
 			latest = n >> 21
 		}
 	}
-	// 15,000 identifiers need 8 milliseconds, some of which the clock provides.
+	// 15,000 identifiers need 8 milliseconds, and the clock provides some of them.
 	if latest > 10_010 {
 		t.Errorf("time ran ahead to %d", latest)
 	}

@@ -189,7 +189,7 @@ func slower(share float64) string {
 	return "as fast"
 }
 
-// slowest finds the steps of which the calls took most unlike times.
+// slowest finds the steps whose durations differ most.
 func (v *stepsView) slowest(names []string) {
 	from, to := v.runs[0].calls, v.runs[1].calls
 	for _, r := range v.runs {
@@ -248,7 +248,7 @@ func (v *stepsView) Onward() string {
 	return ""
 }
 
-// Equal reports whether there are steps on the page, all of which are the same in both runs.
+// Equal reports whether the page has steps, and all are the same in both runs.
 func (v *stepsView) Equal() bool {
 	for n := v.after; n < v.drawn; n++ {
 		if v.kind(n) != alignment.Same {

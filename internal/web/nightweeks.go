@@ -120,7 +120,7 @@ func (s *Site) countNights(ctx context.Context, v *nightView, nights []weekNight
 	}
 }
 
-// knowEmpty tells the nights in which there are no calls: there are none on their days, which
+// knowEmpty marks the nights without calls: there are none on their days, which
 // an index knows.
 func (s *Site) knowEmpty(ctx context.Context, nights []weekNight) {
 	if len(nights) == 0 {

@@ -438,7 +438,7 @@ func (m *caller) record(t *rapid.T) {
 	_, _ = m.desk.record(m.block(t), m.one(t)) // the block may not be there
 }
 
-// batch records several at once, of which some may have known keys.
+// batch records several at once. Some may have known keys.
 func (m *caller) batch(t *rapid.T) {
 	m.clock.Set(m.instant(t), 0)
 	block := m.block(t)
