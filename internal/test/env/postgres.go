@@ -81,18 +81,19 @@ func PostgresCopy(tb testing.TB, dsn string) string {
 
 func newDatabase(tb testing.TB, template string) string {
 	tb.Helper()
-	server, cluster := os.Getenv(serverVariable), (*fault.Cluster)(nil)
+	name := "oda_test_" + strings.ToLower(rand.Text())
+	server := os.Getenv(serverVariable)
 	if server == "" {
-		cluster = must.Get(sharedCluster())(tb)
+		cluster := must.Get(sharedCluster())(tb)
 		server = cluster.DSN("postgres")
 		begin := cluster.Log().Size()
 		tb.Cleanup(func() {
 			if tb.Failed() {
-				tb.Logf("PostgreSQL logged meanwhile:\n%s", cluster.Log().Since(begin))
+				tb.Logf("PostgreSQL logged about its database meanwhile, lost connections aside:\n%s",
+					linesAbout(name, cluster.Log().Since(begin)))
 			}
 		})
 	}
-	name := "oda_test_" + strings.ToLower(rand.Text())
 	dsn, err := withDatabase(server, name)
 	if err != nil {
 		tb.Fatalf("the variable %s: %v", serverVariable, err)
@@ -106,6 +107,18 @@ func newDatabase(tb testing.TB, template string) string {
 		}
 	})
 	return dsn
+}
+
+// linesAbout returns what a log says about a database. Tests that cut connections would
+// else drown the reason of their failure in lines about that.
+func linesAbout(database, log string) string {
+	var about strings.Builder
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, database) && !strings.Contains(line, "client") {
+			about.WriteString(line)
+		}
+	}
+	return about.String()
 }
 
 // PostgresProgram returns the path of a program of PostgreSQL, such as pg_dump.

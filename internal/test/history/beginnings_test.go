@@ -18,6 +18,7 @@ func TestTwoServersOnPostgreSQLAreLinearizableFromTheFirstStore(t *testing.T) {
 		URL:  func(context.Context) (string, error) { return urls[rand.N(len(urls))], nil },
 		HTTP: newClient(t),
 	}
-	_, outcome := playing(target, Options{Teams: 6, Players: 6, Turns: 5}, length(t))
-	sound(t, outcome, "read done", "read missing", "store done", "several done", "record done", "record missing")
+	_, outcome := playing(t, target, Options{Teams: 6, Players: 6, Turns: 5},
+		"read done", "read missing", "store done", "several done", "record done", "record missing")
+	outcome()
 }

@@ -120,6 +120,17 @@ func (r *Report) add(g *game, end *final, took time.Duration) {
 	}
 }
 
+// merge adds what was played later.
+func (r *Report) merge(later *Report) {
+	r.Games += later.Games
+	r.Operations += later.Operations
+	for name, n := range later.Counts {
+		r.Counts[name] += n
+	}
+	r.Slowest = max(r.Slowest, later.Slowest)
+	r.finals = append(r.finals, later.finals...)
+}
+
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d games with %d operations, the slowest decided in %v:", r.Games, r.Operations, r.Slowest.Round(time.Millisecond))
