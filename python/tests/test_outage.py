@@ -3,6 +3,7 @@ import signal
 import socket
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
 import oda_client
@@ -157,6 +158,44 @@ class AnUnavailableArchive(Case):
         scan(1)
         self.flushed()
         self.assertEqual(numbers(self.server.records(eb_id)), [1])
+
+
+class ATryInProgress(Case):
+    """Somebody asks for everything to be sent while one session is being tried."""
+
+    needs_server = False
+
+    def test_does_not_swallow_the_question(self):
+        tries, asked = [], threading.Event()
+
+        class Busy(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                if "eb-1" in self.path:
+                    tries.append(time.monotonic())
+                    asked.wait(PATIENCE)
+                self.send_response(503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.shutdown)
+            self.addCleanup(asked.set)
+            other = "http://127.0.0.1:%d" % server.server_port
+            self.script("scan(1)", ODA_URL=other, EB_ID="eb-1", ODA_EXIT_TIMEOUT="0")
+            del tries[:]
+            os.environ.update(ODA_URL="http://127.0.0.1:%d" % free_port(), EB_ID="eb-2")
+            scan(2)
+            wait_until(lambda: tries, "the first try")
+            self.assertFalse(oda_helper.drain(0.1))
+            asked.set()
+            # Nobody but the one who asks tries the archive of another run so soon.
+            wait_until(lambda: len(tries) > 1, "the try that was asked for")
+            server.shutdown()
 
 
 class AKilledProcess(Case):

@@ -67,6 +67,7 @@ class Leftovers:
         self.draining = 0  # number of callers that want everything sent
         self.closing = 0  # number of callers that wait to end
         self._look = 0.0
+        self._hurried = 0  # how often somebody asked for everything to be tried
 
     def add(self, folder: str, block: Block, lag: int) -> None:
         """Takes over a session of this process, in which so many records wait."""
@@ -120,6 +121,7 @@ class Leftovers:
     def hurry(self) -> None:
         """Makes the next round search the spool and try everything."""
         self._look = 0.0
+        self._hurried += 1
         for left in self._all().values():
             left.due, left.visited = 0.0, False
         for archive in list(self._archives.values()):
@@ -185,12 +187,17 @@ class Leftovers:
                 if not skipped:
                     dues.append(left.due)
                 continue
-            self._visiting = url
+            self._visiting, hurried = url, self._hurried
             try:
                 wait = self._visit(name, left)
             finally:
                 self._visiting = None
-            left.visited = True
+            if wait is not None and hurried != self._hurried:
+                # Somebody has asked since this try began: the next round is the one.
+                self._archive(url).poke()
+                wait = 0.0
+            else:
+                left.visited = True
             if wait is None:
                 with self._lock:
                     if self._found.get(name) is left:  # else it was added meanwhile
