@@ -22,6 +22,10 @@ type Report struct {
 	Unusual           []UnusualCall     `json:"unusual"`             // the most unusual first
 	Notes             []json.RawMessage `json:"notes"`
 	TimeLost          []TimeLost        `json:"time_lost"`
+
+	// Usual is how long calls of a request take, the median of the night, where there are
+	// enough of them. Reports in JSON do not say it.
+	Usual map[string]oda.Elapsed `json:"-"`
 }
 
 // Tally counts calls. A call that does not say how long it took counts as 0
@@ -122,16 +126,18 @@ type TimeLost struct {
 // Bounds of reports on nights. The memory of a report grows with the number of blocks, and
 // up to these bounds with the number of distinct requests and errors, and of calls.
 const (
-	maxBlocks     = 100_000
-	maxRequests   = 10_000  // that are counted separately
-	maxErrors     = 5_000   // that are counted
-	maxTimed      = 500_000 // calls whose times are kept
-	slowestCalls  = 20
-	unusualCalls  = 20
-	frequentOnes  = 50  // errors
-	requestBytes  = 256 // of the name of a request; longer names are cut
-	leastForUsual = 5   // calls that a median is of
+	maxBlocks    = 100_000
+	maxRequests  = 10_000  // that are counted separately
+	maxErrors    = 5_000   // that are counted
+	maxTimed     = 500_000 // calls whose times are kept
+	slowestCalls = 20
+	unusualCalls = 20
+	frequentOnes = 50  // errors
+	requestBytes = 256 // of the name of a request; longer names are cut
 )
+
+// LeastForUsual is how many calls a median is of at least.
+const LeastForUsual = 5
 
 // OtherRequests stands for the requests that are not counted separately.
 const OtherRequests = "(other requests)"

@@ -205,7 +205,8 @@ func reportOf(q Query, totals []total) *Report {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), strings.Compare(a.ID, b.ID))
 	})
 	all.bound()
-	report.Errors, report.Unusual = mostFrequent(all.errors), all.unusual()
+	report.Errors = mostFrequent(all.errors)
+	report.Unusual, report.Usual = all.unusual()
 	all.others.Request = OtherRequests
 	for _, r := range all.requests {
 		if r.Failures > 0 {

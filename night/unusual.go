@@ -49,14 +49,16 @@ func (s *total) forgetTimes() {
 }
 
 // unusual returns the calls that took longest when compared to the median of the same
-// request, and at least twice as long.
-func (s *total) unusual() []UnusualCall {
+// request, and at least twice as long. It also returns the medians.
+func (s *total) unusual() ([]UnusualCall, map[string]oda.Elapsed) {
 	var most ranking
-	for _, r := range s.requests {
+	usual := make(map[string]oda.Elapsed)
+	for name, r := range s.requests {
 		twice, calls := twiceMedian(r.timed)
-		if calls < leastForUsual || twice == 0 {
+		if calls < LeastForUsual || twice == 0 {
 			continue
 		}
+		usual[name] = twice / 2
 		for _, in := range r.timed {
 			for _, c := range in.calls {
 				if c.took >= twice {
@@ -70,7 +72,7 @@ func (s *total) unusual() []UnusualCall {
 	for _, one := range most {
 		calls = append(calls, one.UnusualCall)
 	}
-	return calls
+	return calls, usual
 }
 
 // twiceMedian returns twice the median of how long calls took, which is exact, and how many

@@ -210,15 +210,12 @@ func TestTheSearchBoxFindsCalls(t *testing.T) {
 	}
 }
 
-// While it is open, the page of calls shows new failures. Home and the night lead to it.
+// While it is open, the page of calls shows new failures. The night leads to it.
 func TestThePageOfCallsRenewsItself(t *testing.T) {
 	s := emptySite(t)
 	half := s.callNights(t)
 	ctx := env.Browser(t)
-	do(t, ctx, chromedp.Navigate(s.base+"/"))
-	shows(t, ctx, ".state", "1 call failed in the last 24 hours")
-	follow(t, ctx, `.state a[href$=calls]`)
-	eventually(t, ctx, `document.querySelector("[data-connected]")?.dataset.connected === "true"`)
+	s.connected(t, ctx, "calls")
 	s.Must("POST", "/ebs/eb-new/request_response", callAt(half.Add(20*time.Minute), time.Second, "ska.late", "SKA003", "TimeoutError: no answer"))
 	eventually(t, ctx, `document.querySelectorAll("#found tr").length === 2 && document.querySelector("#overview .bad").textContent === "2"`)
 	day := half.Add(20*time.Minute - 12*time.Hour).Format(time.DateOnly)

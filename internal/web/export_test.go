@@ -12,6 +12,7 @@ import (
 	"oda/internal/sqlite"
 	"oda/internal/test/must"
 	"oda/naming"
+	"oda/night"
 	"oda/search"
 )
 
@@ -20,8 +21,9 @@ func emptySite(t *testing.T) *Site {
 	t.Helper()
 	engine := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = engine.Close() })
+	names := naming.New(engine)
 	return New(Config{
-		Archive: archive.New(engine, nil), Searcher: search.New(engine), Names: naming.New(engine), Calls: calls.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
+		Archive: archive.New(engine, nil), Searcher: search.New(engine), Names: names, Nights: night.New(engine, names), Calls: calls.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
 	})
 }
 

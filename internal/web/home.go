@@ -11,8 +11,6 @@ import (
 
 	"oda"
 	"oda/archive"
-	"oda/calls"
-	"oda/search"
 )
 
 // fallbackHost appears in the examples if the request has no usable host. It is
@@ -28,19 +26,13 @@ var (
 
 // homeView is the data for the home page.
 type homeView struct {
-	frame
+	*nowView
 	Cards   []card
 	API     string // the absolute address of the API, for the examples
-	Trouble string // why the archive cannot be used fully, empty if it can
 	Usage   *oda.Usage
 	End     int64 // the last position of the log of changes
-	Newest  []row
-	Failed  string // how many calls of the last day did, empty if nobody knows
 	Changes []changeRow
 }
-
-// Block is the kind of the newest entities.
-func (homeView) Block() oda.Kind { return oda.ExecutionBlock }
 
 // lowDisk is how much free room is so little that somebody should know.
 const lowDisk = 2 << 30
@@ -60,12 +52,15 @@ type card struct {
 const (
 	newestBlocks = 8
 	healthTime   = 500 * time.Millisecond
-	failedTime   = 50 * time.Millisecond
 )
 
 // Home serves the home page, GET {base}/ and GET {base}/api/v1/.
 func (s *Site) Home(w http.ResponseWriter, r *http.Request) error {
-	view := &homeView{frame: s.newFrame(r, "", ""), API: apiAddress(r), Usage: s.usage.Load()}
+	now, err := s.newNow(r)
+	if err != nil {
+		return err
+	}
+	view := &homeView{nowView: now, API: apiAddress(r), Usage: s.usage.Load()}
 	if err := s.fillHome(r.Context(), view); err != nil {
 		return err
 	}
@@ -85,21 +80,9 @@ func cards(counts map[oda.Kind]int64) []card {
 	return cards
 }
 
-// fillHome asks the archive how it is and what is new in it.
-func (s *Site) fillHome(ctx context.Context, view *homeView) error {
-	quick, cancel := context.WithTimeout(ctx, healthTime)
-	defer cancel()
-	if err := s.cfg.Archive.Ping(quick); err != nil {
-		view.Trouble = "Its storage does not answer."
-		if e, ok := errors.AsType[*oda.Error](err); ok {
-			view.Trouble = e.Detail
-		}
-	}
-	newest, err := s.cfg.Searcher.Search(ctx, search.Search{Kind: oda.ExecutionBlock, Limit: newestBlocks})
-	if err != nil {
-		return err
-	}
-	if view.Newest, err = s.rows(ctx, newest.Items); err != nil {
+// fillHome asks the archive what is new in it, and how much there is.
+func (s *Site) fillHome(ctx context.Context, view *homeView) (err error) {
+	if view.Newest, err = s.rows(ctx, view.found[:min(len(view.found), newestBlocks)]); err != nil {
 		return err
 	}
 	page, err := s.cfg.Archive.Recent(ctx, archive.RecentQuery{Limit: changesOnHome, Within: changesTime})
@@ -112,30 +95,19 @@ func (s *Site) fillHome(ctx context.Context, view *homeView) error {
 		return err
 	}
 	view.Cards = cards(counts)
-	view.Failed = s.failedOfDay(ctx)
 	view.Changes, err = s.changeRows(ctx, page.Changes)
 	return err
 }
 
-// failedOfDay says how many calls of the last day failed, nothing if nobody knows.
-func (s *Site) failedOfDay(ctx context.Context) string {
-	from := oda.InstantOf(time.Now().Add(-24 * time.Hour))
-	tally, err := s.cfg.Calls.Tally(ctx, calls.Query{Outcome: oda.CallFailed, From: &from, Within: failedTime}, calls.ByTelescope)
+// troubleOf says in a sentence why the archive cannot be used fully, empty if it can.
+func troubleOf(err error) string {
+	if e, ok := errors.AsType[*oda.Error](err); ok {
+		return e.Detail
+	}
 	if err != nil {
-		s.log.Error("the failed calls of the last day are not counted", "error", err)
-		return ""
+		return "Its storage does not answer."
 	}
-	var number int64
-	for _, c := range tally.Tally {
-		number += c.Calls
-	}
-	switch {
-	case !tally.Complete:
-		return "at least " + plural(number, "call")
-	case number == 0:
-		return "No call"
-	}
-	return plural(number, "call")
+	return ""
 }
 
 // meaning describes a kind in a few words.

@@ -38,9 +38,10 @@ type nightView struct {
 	Odd            []oddRow
 	Weeks          nightWeeks
 
-	zone  *time.Location // of the night
-	now   time.Time
-	known map[string]*night.Block
+	zone    *time.Location // of the night
+	now     time.Time
+	overlap int // rows of a telescope at most
+	known   map[string]*night.Block
 }
 
 // otherNight leads to another night.
@@ -114,7 +115,7 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	}
 	view.Title, view.Crumbs = "Night of "+view.Date, []crumb{{Name: "Night of " + view.Date}}
 	view.Everywhere, view.JSON = "night"+question(without(clean, "telescope", "")), view.Root+"api/v1/night"+question(clean)
-	view.Log, view.now = "night/log"+question(clean), s.nowIn(clean)
+	view.Log, view.now, view.overlap = "night/log"+question(clean), s.nowIn(clean), nightOverlap
 	view.zone = view.now.Location()
 	view.lead(clean, s.cfg.Nights.Zones())
 	view.Weeks = s.nightWeeks(r.Context(), view, clean)

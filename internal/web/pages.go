@@ -31,6 +31,7 @@ func (s *Site) Pages() map[string]handler {
 		"/compare":   s.compare,
 		"/night":     s.night,
 		"/night/log": s.nightLog,
+		"/now":       s.now,
 		"/search":    s.search,
 
 		"/ebs/{id}/timeline":        s.timeline,
@@ -50,6 +51,7 @@ type frame struct {
 	Title   string
 	Here    string // the place in the navigation, empty if it is in none
 	Crumbs  []crumb
+	Wall    bool   // the page has a screen for itself, and nobody who uses it
 	Query   string // in the search box
 	Version string
 	Engine  string
@@ -113,9 +115,9 @@ func (s *Site) root(r *http.Request) string {
 // loadPages parses the templates of the pages. Each fills the layout.
 func loadPages(asset func(string) (string, error)) map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(funcs).Funcs(template.FuncMap{"asset": asset}).
-		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html"))
+		ParseFS(embedded, "assets/pages/layout.html", "assets/pages/parts.html", "assets/pages/calls.html", "assets/pages/running.html"))
 	pages := make(map[string]*template.Template)
-	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "callpage", "instant", "changes", "failed", "opening", "prose", "signin", "signedout"} {
+	for _, name := range []string{"home", "list", "found", "entity", "compare", "night", "now", "callpage", "instant", "changes", "failed", "opening", "prose", "signin", "signedout"} {
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(embedded, "assets/pages/"+name+".html"))
 	}
 	// The Swagger UI has a layout of its own.

@@ -78,6 +78,26 @@ func TestPictureOfATimeline(t *testing.T) {
 	must.Do(t, os.WriteFile(file, picture, 0o644))
 }
 
+// Pictures of what is happening now, in an archive that is busy, one that is quiet and one that
+// is empty. They are made if ODA_PICTURES names a directory.
+func TestPicturesOfNow(t *testing.T) {
+	dir := os.Getenv("ODA_PICTURES")
+	if dir == "" {
+		t.Skip("ODA_PICTURES names no directory for the pictures")
+	}
+	busy, quiet, none := emptySite(t), newSite(t, ""), emptySite(t)
+	busy.observes(t)
+	ctx := env.Browser(t)
+	busy.connected(t, ctx, "now")
+	eventually(t, ctx, shown("li.silent", "silent since"))
+	for name, s := range map[string]site{"busy": busy, "quiet": quiet, "none": none} {
+		s.picture(t, dir, name+"-home", "")
+		s.picture(t, dir, name+"-now", "now")
+	}
+	busy.picture(t, dir, "busy-block", "ebs/eb-mid")
+	busy.picture(t, dir, "busy-low", "ebs/eb-low")
+}
+
 // absurd stores documents that nobody would, but that are allowed.
 func (s site) absurd(t *testing.T) {
 	t.Helper()
@@ -116,10 +136,11 @@ func absurdCalls(now time.Time, long string) string {
 func (s site) picture(t *testing.T, dir, name, at string) {
 	t.Helper()
 	ctx := env.Browser(t)
-	for _, width := range []int64{390, 1280, 2560} {
+	for width, height := range map[int64]int64{390: 844, 1440: 900, 2560: 1440} {
 		for _, colours := range []string{"light", "dark"} {
 			scheme(t, ctx, colours)
-			do(t, ctx, chromedp.EmulateViewport(width, max(1600, width*9/16)), chromedp.Navigate(s.base+"/"+at))
+			do(t, ctx, chromedp.EmulateViewport(width, height), chromedp.Navigate(s.base+"/"+at))
+			evaluate[bool](t, ctx, `new Promise((done) => setTimeout(() => done(true), 700))`)
 			picture := must.Get(chromedp.Run(ctx, chromedp.CaptureScreenshot()))(t)
 			must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, colours)), picture, 0o644))
 		}

@@ -118,7 +118,7 @@ func (v *nightView) draw() nightPlot {
 	y := p.Top + 4
 	for _, use := range v.Use {
 		telescope := orEmpty(use.Telescope.Telescope)
-		rows := inRows(blocks, telescope)
+		rows := inRows(blocks, telescope, v.overlap)
 		if len(rows) == 0 {
 			continue // all its blocks are beyond the bound
 		}
@@ -215,7 +215,8 @@ func (p *nightPlot) shares(busy []night.Stretch) []float64 {
 }
 
 // inRows divides the blocks of a telescope into rows, so that those in a row do not overlap.
-func inRows(blocks []night.Block, telescope string) [][]night.Block {
+// What would need another row shares the last.
+func inRows(blocks []night.Block, telescope string, most int) [][]night.Block {
 	var rows [][]night.Block
 	var ends []oda.Moment // of the last block in each row
 	for _, b := range blocks {
@@ -223,8 +224,8 @@ func inRows(blocks []night.Block, telescope string) [][]night.Block {
 			continue
 		}
 		at := slices.IndexFunc(ends, func(end oda.Moment) bool { return end < b.FirstCall })
-		if at < 0 && len(ends) == nightOverlap {
-			at = nightOverlap - 1
+		if at < 0 && len(ends) == most {
+			at = most - 1
 		} else if at < 0 {
 			at, ends, rows = len(ends), append(ends, 0), append(rows, nil)
 		}

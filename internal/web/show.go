@@ -22,6 +22,7 @@ var funcs = template.FuncMap{
 	"number":    func(i int) int { return i + 1 }, // of what is at an index
 	"before":    func(sequence int64) int64 { return sequence - 1 },
 	"moment":    func(m oda.Moment) string { return m.Time().Format("2006-01-02 15:04") },
+	"second":    func(at interface{ Time() time.Time }) string { return at.Time().Format("15:04:05") },
 	"hour":      func(m oda.Moment) string { return m.Time().Format("15:04:05") },
 	"tellApart": tellApart,
 	"parts":     parts,

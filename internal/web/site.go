@@ -66,12 +66,13 @@ type Config struct {
 
 // Site serves the pages. It is safe for concurrent use.
 type Site struct {
-	cfg    Config
-	log    *slog.Logger
-	assets map[string]file
-	pages  map[string]*template.Template
-	ui     file
-	usage  atomic.Pointer[oda.Usage]
+	cfg     Config
+	log     *slog.Logger
+	assets  map[string]file
+	pages   map[string]*template.Template
+	ui      file
+	usage   atomic.Pointer[oda.Usage]
+	tonight *tonight
 
 	compares chan struct{} // a place for each comparison under way
 	indexes  callIndexes
@@ -80,7 +81,7 @@ type Site struct {
 
 // New returns a Site.
 func New(cfg Config) *Site {
-	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets(), compares: make(chan struct{}, maxCompares)}
+	s := &Site{cfg: cfg, log: cfg.Logger, assets: loadAssets(), tonight: newTonight(), compares: make(chan struct{}, maxCompares)}
 	s.indexes.using = make(chan struct{}, indexesInUse)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

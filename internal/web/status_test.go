@@ -190,7 +190,7 @@ func TestAnOpenPageHearsWhatIsSaid(t *testing.T) {
 	for at, live := range map[string]string{"sbds/sbd-1": "[data-connected=true]:empty", "sbds/sbd-1?version=1": "[data-connected=true]:empty", "ebs/eb-1": ".live[data-connected=true]:empty"} {
 		do(t, ctx, chromedp.Navigate(s.base+"/"+at))
 		eventually(t, ctx, fmt.Sprintf(`document.querySelector(%q) !== null`, live))
-		s.AwaitFollowers(1) // both tabs share a stream
+		s.AwaitFollowers(2) // both tabs share a stream of changes, and one of what is running
 		evaluate[bool](t, ctx, `window.same = true, document.querySelector(".versions a").focus(), true`)
 		entity, _, _ := strings.Cut(at, "?")
 		for _, status := range []string{"Executing", "Observed"} {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -12,11 +13,18 @@ const (
 	measureTimeout = 4 * time.Second
 )
 
-// Run keeps how much room the archive takes fresh for the home page until ctx ends:
-// asking for it may take longer than a page may. It measures at once and then every five
-// seconds. While that fails, what is known stays; the first failure and the recovery are
-// logged.
+// Run finds out what takes longer than a page may, until ctx ends: how much room the archive
+// takes, and what was done tonight.
 func (s *Site) Run(ctx context.Context) {
+	var reporting sync.WaitGroup
+	reporting.Go(func() { s.reportTonight(ctx) })
+	s.keepUsage(ctx)
+	reporting.Wait()
+}
+
+// keepUsage measures how much room the archive takes at once and then every five seconds.
+// While that fails, what is known stays; the first failure and the recovery are logged.
+func (s *Site) keepUsage(ctx context.Context) {
 	ticker := time.NewTicker(measureEvery)
 	defer ticker.Stop()
 	failing := false

@@ -95,7 +95,7 @@ func (s site) tour(t *testing.T) []string {
 	sbd := s.ids(t, "/sbds/search?fields=id&limit=1&sort=-modified")[0] // has several versions
 	blocks := s.ids(t, "/ebs/search?fields=id&limit=2")
 	return []string{
-		"", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
+		"", "now", "api/v1/guide", "night?date=" + time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly), "night?date=2001-01-01", "sbds?limit=3", "sbis?limit=3", "ebs?limit=3", "prjs?limit=3",
 		"calls", "calls?from=2001-01-01&to=2999-01-01", "calls?outcome=ok", "calls?outcome=failed&device=nothinglikethis", "calls?at=" + s.busy(t), "calls?at=2001-01-01",
 		"changes", "changes?before=300&kind=sbds", "changes?change=recorded&id=nothinglikethis", "changes?before=x",
 		"ebs?telescope=ska_low&q=nothinglikethis",

@@ -78,7 +78,7 @@ addEventListener("popstate", () => {
   else keep();
 });
 
-// Times as text, in UTC.
+// Times as text, in UTC; how long something took: elapsed, in live.js.
 
 const iso = (t) => new Date(t / 1000).toISOString();
 const valid = (t) => Math.abs(t / 1000) < 8.64e15;
@@ -92,16 +92,6 @@ function clock(t, step) {
   if (step >= 1e6) return time.slice(0, 8);
   const micro = String(((Math.floor(t) % 1e6) + 1e6) % 1e6).padStart(6, "0");
   return time.slice(0, 9) + micro.slice(0, step >= 1e5 ? 1 : step >= 1000 ? 3 : 6);
-}
-
-function elapsed(t) {
-  if (t < 1000) return `${Math.round(t)} µs`;
-  if (t < 1e6) return `${Math.min(999, Math.round(t / 1000))} ms`;
-  if (t < 60e6) return `${Math.min(59.9, t / 1e6).toFixed(1)} s`;
-  const two = (n) => String(Math.floor(n)).padStart(2, "0");
-  if (t < 3600e6) return `${Math.floor(t / 60e6)} min ${two((t / 1e6) % 60)} s`;
-  if (t < 360000e6) return `${Math.floor(t / 3600e6)} h ${two((t / 60e6) % 60)} min`;
-  return `${thousands(Math.floor(t / 86400e6))} d ${two((t / 3600e6) % 24)} h`;
 }
 
 const STEPS = [];
