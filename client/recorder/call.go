@@ -52,15 +52,7 @@ func (c Call) encode() ([]byte, error) {
 		failure = err.Error()
 	}
 	var errs [3]error
-	out.RequestArgs, errs[0] = member("request_args", c.RequestArgs, func(kind byte, value json.RawMessage) any {
-		switch kind {
-		case '"':
-			return value
-		case '[':
-			return map[string]any{"args": value}
-		}
-		return map[string]any{"args": []any{value}}
-	})
+	out.RequestArgs, errs[0] = arguments(c.RequestArgs)
 	out.Response, errs[1] = member("response", c.Response, func(_ byte, value json.RawMessage) any {
 		return map[string]any{"result": value}
 	})
@@ -71,6 +63,19 @@ func (c Call) encode() ([]byte, error) {
 		return nil, err
 	}
 	return rawjson.Marshal(out)
+}
+
+// arguments returns the arguments of a call as a record has them.
+func arguments(args any) (json.RawMessage, error) {
+	return member("request_args", args, func(kind byte, value json.RawMessage) any {
+		switch kind {
+		case '"':
+			return value
+		case '[':
+			return map[string]any{"args": value}
+		}
+		return map[string]any{"args": []any{value}}
+	})
 }
 
 // member returns a value as JSON, or nil if there is none. A value that is not

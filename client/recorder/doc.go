@@ -6,8 +6,9 @@
 // network, the archive or this process. docs/spool.md describes the format of
 // the spool, which the Python helper also reads and writes.
 //
-// Open begins a new block; Attach records into an existing one. Say and End say what
-// comes of it, in the same way. A program that records should first start Resume in a goroutine of its own, to send what an
+// Open begins a new block; Attach records into an existing one. Between Begin and End of a
+// call the archive knows that it is running, if it lasts. Say and End of the recorder say what
+// comes of the block, in the same way as a record. A program that records should first start Resume in a goroutine of its own, to send what an
 // earlier process left behind.
 //
 // Start reading at Recorder.Record, then writer, for which Record waits, and

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oda"
 	"oda/client"
 	"oda/internal/files"
 	"oda/internal/test/must"
@@ -60,7 +61,7 @@ func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	defer s.release()
 	w := must.Get(newWriter(s, SyncAlways, 1<<20))(t)
 	// The name of a segment must be synced like its content.
-	if err := w.append(recordLine, []byte(`{"request":"a"}`)); err != nil || w.fresh {
+	if err := w.append(0, recordLine, []byte(`{"request":"a"}`)); err != nil || w.fresh {
 		t.Errorf("the first record: %v; the segment's name is not synced: %v", err, w.fresh)
 	}
 	// A pipe can be written to but not synced.
@@ -69,11 +70,11 @@ func TestARecordThatCannotBeSyncedIsReported(t *testing.T) {
 	defer reader.Close()
 	segment := w.file
 	w.file = pipe
-	if err := w.append(recordLine, []byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
+	if err := w.append(0, recordLine, []byte(`{"request":"b"}`)); !errors.Is(err, ErrNotSynced) {
 		t.Errorf("a record that could not be synced: %v", err)
 	}
 	// Later records go to a new segment.
-	if err := w.append(recordLine, []byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
+	if err := w.append(0, recordLine, []byte(`{"request":"c"}`)); err != nil || w.at.segment != 2 || w.fresh {
 		t.Errorf("the next record: %v, in segment %d; the segment's name is not synced: %v", err, w.at.segment, w.fresh)
 	}
 	if err := errors.Join(w.finish(), segment.Close()); err != nil {
@@ -138,4 +139,58 @@ func TestAStatusIsNotOlderThanTheOneBefore(t *testing.T) {
 	if err := rec.Close(now); err == nil {
 		t.Error("nothing was left in the spool")
 	}
+}
+
+// Hastened returns options with which a call is announced sooner, for a shorter time.
+func Hastened(o Options, after, lease time.Duration) Options {
+	o.announceAfter, o.lease = after, lease
+	return o
+}
+
+// New calls are told before older ones are renewed, and of very many only the oldest.
+func TestNewCallsAreToldFirst(t *testing.T) {
+	t.Parallel()
+	const after, lease = time.Second, 30 * time.Second
+	r := newRunning(Options{announceAfter: after, lease: lease})
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	began := func(number int64, at time.Duration) *Begun {
+		b := &Begun{number: number, sent: noon.Add(at)}
+		r.begin(b)
+		return b
+	}
+	next := func(at time.Duration, want int64, wantOver int64, wantWait time.Duration) {
+		t.Helper()
+		b, over, wait := r.next(noon.Add(at))
+		got := int64(0)
+		if b != nil {
+			got = b.number
+		}
+		if got != want || over != wantOver || b == nil && over == 0 && wait != wantWait {
+			t.Errorf("after %v: call %d, %d is taken back, wait %v; want %d, %d, %v", at, got, over, wait, want, wantOver, wantWait)
+		}
+	}
+	next(0, 0, 0, -1)
+	one := began(1, 0)
+	two := began(2, 300*time.Millisecond)
+	next(400*time.Millisecond, 0, 0, 600*time.Millisecond)
+	next(1100*time.Millisecond, 1, 0, 0)
+	next(1100*time.Millisecond, 0, 0, 200*time.Millisecond)
+	began(3, 10*time.Second)
+	next(12*time.Second, 2, 0, 0)
+	next(12*time.Second, 3, 0, 0)
+	next(12*time.Second, 1, 0, 0) // a renewal
+	next(12*time.Second, 0, 0, after)
+	r.end(one)
+	r.withdraw(one)
+	next(12*time.Second, 0, 1, 0)
+	next(22*time.Second, 2, 0, 0)
+	r.end(two)
+	for n := range int64(oda.MaxRunningOfCaller) {
+		began(10+n, 12*time.Second)
+	}
+	for n := range int64(oda.MaxRunningOfCaller) - 1 {
+		next(22*time.Second, 10+n, 0, 0)
+	}
+	next(22*time.Second, 3, 0, 0)
+	next(22*time.Second, 0, 0, after) // there is no room for the last
 }

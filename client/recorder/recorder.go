@@ -32,6 +32,8 @@ type Options struct {
 	CreateTimeout time.Duration
 	// Logger receives messages for people. The default is slog.Default().
 	Logger *slog.Logger
+
+	announceAfter, lease time.Duration // other than the default only in tests
 }
 
 const (
@@ -57,7 +59,8 @@ type Recorder struct {
 	closed func(context.Context) error
 	ended  chan struct{} // closed when sending has ended
 
-	say said
+	say     said
+	running *running
 
 	mu      sync.Mutex
 	at      position      // everything before it is settled
@@ -128,6 +131,9 @@ func (o Options) withDefaults() Options {
 	if o.CreateTimeout <= 0 {
 		o.CreateTimeout = defaultCreateTimeout
 	}
+	if o.announceAfter <= 0 {
+		o.announceAfter, o.lease = defaultAnnounceAfter, oda.DefaultLease
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -153,7 +159,8 @@ func start(archive *client.Client, file blockFile, o Options) (*Recorder, error)
 	r := &Recorder{
 		session: s, write: w, log: o.Logger.With("eb_id", file.Block),
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
-		at: w.end(), moved: make(chan struct{}), ended: make(chan struct{}),
+		running: newRunning(o),
+		at:      w.end(), moved: make(chan struct{}), ended: make(chan struct{}),
 	}
 	r.ship = newShipper(s, archive, o.Logger, r.advanced)
 	r.ship.lag = r.Lag
@@ -163,6 +170,7 @@ func start(archive *client.Client, file blockFile, o Options) (*Recorder, error)
 	r.closed = onceWith(r.close)
 	r.run.Go(func() { r.shipping(ctx) })
 	r.run.Go(func() { r.syncing(ctx) })
+	r.run.Go(func() { r.announcing(ctx) })
 	return r, nil
 }
 
@@ -203,8 +211,11 @@ func (r *Recorder) RecordJSON(record []byte) error {
 	return r.append(recordLine, text)
 }
 
-func (r *Recorder) append(sort string, text []byte) error {
-	err := r.write.append(sort, text)
+func (r *Recorder) append(sort string, text []byte) error { return r.appendAs(0, sort, text) }
+
+// appendAs is append with a number that was taken before, or the next if it is 0.
+func (r *Recorder) appendAs(number int64, sort string, text []byte) error {
+	err := r.write.append(number, sort, text)
 	signal(r.wake) // even after a failure: shipping makes room
 	return err
 }
@@ -288,7 +299,8 @@ func (r *Recorder) reached(target position) (bool, <-chan struct{}) {
 // Close stops recording and sends what is left until the context ends. Records
 // that are not acknowledged by then stay in the spool: the error says so, and
 // Resume or "oda record drain" sends them. Records that were put aside stay
-// there too (ErrPutAside). Later calls return the result of the first.
+// there too (ErrPutAside). A call that has begun and not ended is not recorded, and the
+// archive hears no more of it. Later calls return the result of the first.
 func (r *Recorder) Close(ctx context.Context) error { return r.closed(ctx) }
 
 func (r *Recorder) close(ctx context.Context) error {

@@ -26,19 +26,24 @@ const saidEvery = 50
 
 // script is a script at the telescope, in its own process: it opens a block,
 // prints its identifier and records until it is killed, printing the number of
-// each record. Now and then it says a status.
+// each record. Now and then it says a status. With a third argument it makes one call, which
+// never returns.
 func script(arguments []string) {
 	archive, err := client.New(arguments[0])
 	if err != nil {
 		panic(err)
 	}
-	rec, err := recorder.Open(context.Background(), archive, recorder.Options{
+	rec, err := recorder.Open(context.Background(), archive, soon(recorder.Options{
 		Dir: arguments[1], CreateTimeout: 200 * time.Millisecond, Document: []byte(`{"telescope":"ska_mid"}`),
-	})
+	}))
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(rec.BlockID())
+	if len(arguments) > 2 {
+		rec.Begin("functions.hang", nil)
+		time.Sleep(2 * patience)
+	}
 	for n := 1; ; n++ {
 		if err := rec.Record(numbered(n)); err != nil {
 			panic(err)

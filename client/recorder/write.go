@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,6 +47,8 @@ type writer struct {
 	policy Sync
 	most   int64 // bytes that may wait
 
+	number atomic.Int64 // the last that was taken
+
 	mu      sync.Mutex
 	closed  bool
 	file    *os.File
@@ -73,9 +76,13 @@ func newWriter(s *session, policy Sync, most int64) (*writer, error) {
 	return w, nil
 }
 
-// append writes a line to the newest segment. One that cannot be kept is dropped
-// and counted; earlier ones are never dropped for it.
-func (w *writer) append(sort string, body []byte) error {
+// take returns a number for a line that is written later, or never.
+func (w *writer) take() int64 { return w.number.Add(1) }
+
+// append writes a line to the newest segment, with the number that was taken for it, or
+// the next if that is 0. One that cannot be kept is dropped and counted; earlier ones are
+// never dropped for it.
+func (w *writer) append(number int64, sort string, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -84,7 +91,10 @@ func (w *writer) append(sort string, body []byte) error {
 	if cap(w.line) > keptBuffer {
 		w.line = nil
 	}
-	w.line = appendLine(w.line[:0], w.s.id, w.amount.records+1, sort, body)
+	if number == 0 {
+		number = w.take()
+	}
+	w.line = appendLine(w.line[:0], w.s.id, number, sort, body)
 	size := int64(len(w.line))
 	switch waiting := w.amount.bytes - w.done.bytes; {
 	case size > maxLine:

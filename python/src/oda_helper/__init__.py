@@ -17,7 +17,7 @@ unavailable: records are kept in a folder, the spool, and sent when it is back.
 What is in the archive can be read with the package oda_client, which comes with it.
 
 Modules: _capture is the decorator, _saying says what came of a block, _session writes a record to the spool, _recorder has
-the thread that sends, and _delivery does the sending. docs/scripts.md is for script
+the thread that sends, _delivery does the sending, and _running tells which calls go on. docs/scripts.md is for script
 authors, docs/spool.md describes the format of the spool.
 """
 

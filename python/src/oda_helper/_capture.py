@@ -8,17 +8,14 @@ decorator. Errors in recording go to the log.
 import atexit
 import functools
 import inspect
-import json
 import logging
-import os
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import (
     Any,
     Callable,
     Dict,
     FrozenSet,
-    NamedTuple,
     Optional,
     Set,
     Tuple,
@@ -27,13 +24,13 @@ from typing import (
 )
 
 from . import _settings
+from ._call import Call, encode, now, stamp
 from ._describe import MAX_ARGUMENTS, arguments, cut, text
 from ._failure import failure
 from ._process import recorder
 from ._secrets import is_secret
 
 _log = logging.getLogger("oda_helper")
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _warned: Set[str] = set()  # variables that this process has warned about
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,8 +65,9 @@ def capture_request_response(function: Any = None) -> Any:
 
         @functools.wraps(function)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = _going_on(_begin(name, args, kwargs, secret))
+            call = _begin(name, args, kwargs, secret, goes_on=True)
             try:
+                _go_on(call)
                 result = await function(*args, **kwargs)
             except GeneratorExit:
                 _closed(call)
@@ -84,8 +82,9 @@ def capture_request_response(function: Any = None) -> Any:
 
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = _going_on(_begin(name, args, kwargs, secret))
+            call = _begin(name, args, kwargs, secret, goes_on=True)
             try:
+                _go_on(call)
                 result = yield from function(*args, **kwargs)
             except GeneratorExit:
                 _closed(call)
@@ -100,9 +99,10 @@ def capture_request_response(function: Any = None) -> Any:
 
         @functools.wraps(function)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = _going_on(_begin(name, args, kwargs, secret))
-            items = function(*args, **kwargs)
+            call = _begin(name, args, kwargs, secret, goes_on=True)
             try:
+                _go_on(call)
+                items = function(*args, **kwargs)
                 item = await items.__anext__()
                 while True:
                     try:
@@ -129,6 +129,7 @@ def capture_request_response(function: Any = None) -> Any:
         def recorded(*args: Any, **kwargs: Any) -> Any:
             call = _begin(name, args, kwargs, secret)
             try:
+                _go_on(call)
                 result = function(*args, **kwargs)
             except BaseException as error:
                 _end(call, error=error)
@@ -153,24 +154,13 @@ CLOSED = _Unended("<closed before its end>")
 LEFT = _Unended("<not ended when the process ended>")
 
 
-class _Call(NamedTuple):
-    """A call that has begun."""
-
-    eb_id: Optional[str]
-    url: str
-    request: str
-    arguments: Any
-    sent: datetime
-    clock: float
-    goes_on: bool = False  # it is a coroutine or a generator
-
-
-_unended: Dict[int, _Call] = {}  # coroutines and generators that have begun
-
-
 def _begin(
-    name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], secret: FrozenSet[int]
-) -> Optional[_Call]:
+    name: str,
+    args: Tuple[Any, ...],
+    kwargs: Dict[str, Any],
+    secret: FrozenSet[int],
+    goes_on: bool = False,
+) -> Optional[Call]:
     """Notes the arguments now, since the function may change them."""
     try:
         url = _settings.archive_url()
@@ -178,19 +168,33 @@ def _begin(
             _miss("ODA_URL", _settings.url_fault(), _settings.URL_ADVICE)
             return None
         described = arguments(args, kwargs, secret)
-        return _Call(_settings.block_id(), url, name, described, now(), time.perf_counter())
+        return Call(_settings.block_id(), url, name, described, goes_on)
     except Exception:
         recorder().missed()
         _log.exception("A call of %s is not recorded.", name)
         return None
 
 
-def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseException] = None) -> None:
+def _go_on(call: Optional[Call]) -> None:
+    """Notes that a call goes on.
+
+    Whatever interrupts the script from here on ends the call, so that none is noted for ever.
+    """
+    if call is not None:
+        try:
+            recorder().running.begun(call)
+        except Exception:
+            _log.exception("That a call of %s goes on is not said.", call.request)
+
+
+def _end(call: Optional[Call], result: Any = None, error: Optional[BaseException] = None) -> None:
     """Records a call that has ended."""
     if call is None:
         return
-    if _unended.pop(id(call), None) is None and call.goes_on:
+    known = call.among.pop(id(call), None) is not None
+    if not known and call.goes_on:
         return  # it was recorded when the process began to end
+    kept = False
     try:
         # Use the monotonic clock: even if the clock is set back meanwhile, the
         # response must not precede the request.
@@ -212,36 +216,30 @@ def _end(call: Optional[_Call], result: Any = None, error: Optional[BaseExceptio
             record.update(status="ERROR", error=failure(error))
         record["request_sent_at"] = stamp(call.sent)
         record["response_received_at"] = stamp(received)
-        recorder().record(eb_id, url, _encode(record).encode("utf-8"))
+        kept = recorder().record(eb_id, url, encode(record).encode("utf-8"), key=call.key)
     except Exception:
         recorder().missed()
         _log.exception("A call of %s is not recorded.", call.request)
+    finally:
+        # In a forked child it is not known: its parent has announced it.
+        if known and call.key is not None and not kept:
+            recorder().running.withdraw(call.key)
 
 
-def _going_on(call: Optional[_Call]) -> Optional[_Call]:
-    """Notes a call that may still go on when the process ends."""
-    if call is not None:
-        call = call._replace(goes_on=True)
-        _unended[id(call)] = call
-    return call
-
-
-def _closed(call: Optional[_Call]) -> None:
+def _closed(call: Optional[Call]) -> None:
     """Records a call whose caller wants no more of it, unless it is recorded already."""
-    if id(call) in _unended:
+    if call is not None and id(call) in call.among:
         _end(call, CLOSED)
 
 
 def _end_all() -> None:
     """Records what has not ended when the process ends: later it would be too late."""
-    for call in list(_unended.values()):
+    for call in recorder().running.going_on():
         _end(call, LEFT)
 
 
-# It runs before the recorder is closed, since that registered first. What goes on in the
-# parent of a forked process is recorded there.
+# It runs before the recorder is closed, since that registered first.
 atexit.register(_end_all)
-os.register_at_fork(after_in_child=_unended.clear)
 
 
 def _inside(function: Any) -> Any:
@@ -271,14 +269,6 @@ def _secret_positions(function: Callable[..., Any]) -> FrozenSet[int]:
             elif found.kind is found.VAR_POSITIONAL:
                 secret.update(range(i, MAX_ARGUMENTS))
     return frozenset(secret)
-
-
-def now() -> datetime:
-    return datetime.now(timezone.utc)
-
-
-def stamp(at: datetime) -> str:
-    return at.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def _miss(variable: str, fault: str, advice: str) -> None:

@@ -14,10 +14,13 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import _settings, _spool
+from ._call import Key
 from ._delivery import Archive, Delivery
 from ._folder import Folder
 from ._leftovers import Leftovers
 from ._outbox import Outbox
+from ._running import Running
+from ._running import release as _release
 from ._session import CLOSED, NotSynced, Session
 from ._spool import Block
 
@@ -86,6 +89,7 @@ class Recorder:
         self._live: Dict[Tuple[str, str], _Live] = {}
         self._archives: Dict[str, _Used] = {}
         self._leftovers = Leftovers(lambda url: url in self._archives, self._stored)
+        self.running = Running(self.key, _settings.block_id)
         self._spool: Optional[Folder] = None
         self._open_again = 0.0
         self._waiting = 0  # number of callers of flush
@@ -102,12 +106,20 @@ class Recorder:
 
     # Called by callers.
 
-    def record(self, eb_id: str, url: str, record: bytes, sort: bytes = _spool.RECORD) -> None:
-        """Keeps a record, or a status, for the archive. It is dropped only if the disk fails."""
+    def record(
+        self, eb_id: str, url: str, record: bytes, sort: bytes = _spool.RECORD, key: Optional[Key] = None
+    ) -> bool:
+        """Keeps a record, or a status, for the archive. It is dropped only if the disk fails.
+
+        Returns whether it has the key that was given. It has another if the session of that
+        key is closed, or if it is not for that block.
+        """
         live = self._live.get((eb_id, url)) or self.open(eb_id, url)
+        number = key.number if key and live and key.session is live.session else 0
         try:
-            why = live.session.append(record, sort) if live else None
+            why = live.session.append(record, sort, number) if live else None
             if why is CLOSED:
+                number = 0
                 live, why = self._record_anew(eb_id, url, record, sort)
         except NotSynced as problem:
             self._report_unsynced(problem)
@@ -122,6 +134,14 @@ class Recorder:
             self.start()
         _release(self._dirty)
         self._wake(url)
+        return why is None and number != 0
+
+    def key(self, eb_id: str, url: str) -> Optional[Key]:
+        """A key for a record that is kept later; None if there is none now."""
+        if self._leftovers.closing or eb_id in self._unstored:
+            return None
+        live = self.open(eb_id, url)
+        return None if live is None else Key(live.session, live.session.take())
 
     def _record_anew(
         self, eb_id: str, url: str, record: bytes, sort: bytes
@@ -279,6 +299,7 @@ class Recorder:
 
     def close(self, timeout: Optional[float]) -> bool:
         """Sends what is left and ends the sessions; returns whether everything was sent."""
+        self.running.close()
         if self._threads is None:
             self._start_again = 0.0
             if self._live:
@@ -343,6 +364,7 @@ class Recorder:
         for live in list(self._live.values()):
             live.session.abandon()
         self._leftovers.abandon()
+        self.running.abandon()
         return Recorder(self._creates)
 
     # Called by the threads.
@@ -486,8 +508,10 @@ class Recorder:
             newest = live.used >= max(other.used for other in self._live.values())
             unused = time.monotonic() - live.used
             many = len(self._live) > MAX_SESSIONS and not newest
-            crowded = many and (unused > RESTED or len(self._live) > MOST_SESSIONS)
-            idle = unused > IDLE_SECONDS and not newest
+            # The record of a call that is announced must find the session of its key.
+            rests = unused > RESTED and not newest and not self.running.holds(live.session)
+            crowded = many and (rests or len(self._live) > MOST_SESSIONS)
+            idle = rests and unused > IDLE_SECONDS
             if live.wanted or not (self._leftovers.closing or crowded or idle):
                 if many:  # it is released once it rests
                     wait = RESTED if wait is None else min(wait, RESTED)
@@ -557,10 +581,3 @@ class Recorder:
                     self._spool = _settings.make_spare()
                     _log.warning("Records are kept in %s, since %s.", self._spool.path, problem)
             return self._spool
-
-
-def _release(lock: threading.Lock) -> None:
-    try:
-        lock.release()
-    except RuntimeError:
-        pass  # it is already awake

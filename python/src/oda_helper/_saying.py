@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, Optional, Union
 
 from . import _json, _settings
 from ._archive import create_eb
-from ._capture import now, stamp
+from ._call import now, stamp
 from ._describe import cut
 from ._failure import detail
 from ._process import recorder

@@ -6,6 +6,7 @@ network here, and nothing waits for a disk except under the policy "always".
 """
 
 import errno
+import itertools
 import os
 import secrets
 import threading
@@ -46,10 +47,10 @@ class Session:
         self._limit, self._policy = limit, policy
         self._lock = threading.RLock()
         self._busy = False
-        self._interrupting: Deque[Tuple[bytes, bytes]] = deque()
+        self._interrupting: Deque[Tuple[bytes, bytes, int]] = deque()
         self._file: Optional[int] = None
         self._size = 0
-        self._number = 0
+        self._numbers = itertools.count(1)
         self._written = self._shipped = 0  # bytes
         self._marks: Deque[Tuple[int, float]] = deque()  # numbers of records, and when they came
         self._mark_every = MARK_EVERY
@@ -85,15 +86,24 @@ class Session:
             raise
         return guard
 
-    def append(self, content: bytes, sort: bytes = _spool.RECORD) -> Optional[str]:
-        """Writes a line. Returns None, or why it was dropped, or CLOSED."""
+    def take(self) -> int:
+        """A number for a line that is written later, or never."""
+        return next(self._numbers)
+
+    def append(
+        self, content: bytes, sort: bytes = _spool.RECORD, number: int = 0
+    ) -> Optional[str]:
+        """Writes a line. Returns None, or why it was dropped, or CLOSED.
+
+        Without a number that was taken before, it takes the next.
+        """
         with self._lock:
             if self._busy:
                 # A signal handler has interrupted the writing of another
                 # line, which continues when the handler is done.
-                self._interrupting.append((content, sort))
+                self._interrupting.append((content, sort, number))
                 return None
-            why = self._append(content, sort)
+            why = self._append(content, sort, number)
             while self._interrupting:
                 why = self._append(*self._interrupting.popleft()) or why
         if self._policy == "always" and why is None:
@@ -103,10 +113,10 @@ class Session:
                 raise NotSynced(*problem.args) from problem
         return why
 
-    def _append(self, content: bytes, sort: bytes) -> Optional[str]:
+    def _append(self, content: bytes, sort: bytes, number: int) -> Optional[str]:
         self._busy = True
         try:
-            return self._put(content, sort)
+            return self._put(content, sort, number)
         except FileNotFoundError:
             self.closed = True  # the folder was removed
             return CLOSED
@@ -116,11 +126,10 @@ class Session:
         finally:
             self._busy = False
 
-    def _put(self, content: bytes, sort: bytes) -> Optional[str]:
+    def _put(self, content: bytes, sort: bytes, number: int) -> Optional[str]:
         if self.closed:
             return CLOSED
-        self._number += 1
-        line = _spool.line(self._key, self._number, sort, content)
+        line = _spool.line(self._key, number or self.take(), sort, content)
         waiting = max(0, self._written - self._shipped)
         if waiting + len(line) > self._limit:
             return "the spool is full: %d bytes wait" % waiting
