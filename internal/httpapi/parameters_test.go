@@ -117,7 +117,7 @@ func TestPagesTakeAnyQuery(t *testing.T) {
 // A browser that has a page asks only whether it changed.
 func TestPagesThatDidNotChange(t *testing.T) {
 	a := env.Start(t)
-	for _, path := range []string{"/", "/guide", "/problems", "/problems/not-found", "/ui", "/ui/ui.css", "/openapi.json", "/openapi.yaml"} {
+	for _, path := range []string{"/guide", "/problems", "/problems/not-found", "/ui", "/ui/ui.css", "/openapi.json", "/openapi.yaml"} {
 		r := want(t, 200, a.Do("GET", path, ""))
 		want(t, 304, a.Do("GET", path, "", "If-None-Match", r.Header.Get("ETag")))
 	}

@@ -104,7 +104,7 @@ func TestSpecificationTables(t *testing.T) {
 func TestHead(t *testing.T) {
 	a := env.Start(t)
 	store(t, a, "/sbds/a", `{}`)
-	for _, path := range []string{"/", "/sbds/a", "/sbds?" + everything, "/ui", "/openapi.json"} {
+	for _, path := range []string{"/problems", "/sbds/a", "/sbds?" + everything, "/ui", "/openapi.json"} {
 		get, head := a.Do("GET", path, ""), want(t, 200, a.Do("HEAD", path, ""))
 		if len(head.Raw) != 0 {
 			t.Errorf("%s: HEAD has a body", path)

@@ -94,7 +94,7 @@ func hotOperations() []hot {
 				put.KeepRecords, put.Compare = true, oda.KeptFields
 				_, err = s.Put(ctx, []oda.Put{put})
 				return err
-			}, 60,
+			}, 100,
 		},
 		{
 			"An old version", "Reading one of 2,000 versions by its number.",

@@ -232,6 +232,7 @@ func (o *observatory) compare(t *rapid.T) {
 	want := o.night(t, noon, noon.AddDate(0, 0, 1), which.Telescope)
 	want.Zone = zone
 	if o.engine == nil { // what clients are not told
+		want.Usual = nil
 		for i := range want.Blocks {
 			want.Blocks[i].LastResponse = 0
 		}
@@ -323,7 +324,8 @@ func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) ni
 		}
 	}
 	fillUse(&report, all)
-	report.Errors, report.Unusual = errorsOf(all), unusualOf(all)
+	report.Errors = errorsOf(all)
+	report.Unusual, report.Usual = unusualOf(all)
 	slices.SortFunc(report.Blocks, func(a, b night.Block) int {
 		return cmp.Or(cmp.Compare(a.FirstCall, b.FirstCall), cmp.Compare(a.ID, b.ID))
 	})

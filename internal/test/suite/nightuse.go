@@ -133,14 +133,14 @@ func errorsOf(calls []observedCall) []night.Error {
 }
 
 // unusualOf finds the calls that took at least twice the median of their requests.
-func unusualOf(calls []observedCall) []night.UnusualCall {
+func unusualOf(calls []observedCall) ([]night.UnusualCall, map[string]oda.Elapsed) {
 	took := map[string][]oda.Elapsed{}
 	for _, c := range calls {
 		if c.timed {
 			took[c.request] = append(took[c.request], oda.Elapsed(c.received-c.sent))
 		}
 	}
-	unusual := []night.UnusualCall{}
+	unusual, usual := []night.UnusualCall{}, map[string]oda.Elapsed{}
 	middle := func(c observedCall) float64 {
 		all := slices.Sorted(slices.Values(took[c.request]))
 		return (float64(all[(len(all)-1)/2]) + float64(all[len(all)/2])) / 2
@@ -149,7 +149,11 @@ func unusualOf(calls []observedCall) []night.UnusualCall {
 		if !c.timed || len(took[c.request]) < 5 {
 			continue
 		}
-		if median := middle(c); median > 0 && float64(c.received-c.sent) >= 2*median {
+		median := middle(c)
+		if median > 0 {
+			usual[c.request] = oda.Elapsed(median)
+		}
+		if median > 0 && float64(c.received-c.sent) >= 2*median {
 			unusual = append(unusual, night.UnusualCall{
 				CallPlace: night.CallPlace{Block: c.block, Sequence: c.sequence}, Request: c.request,
 				SentAt: oda.Moment(c.sent), Took: oda.Elapsed(c.received - c.sent), Median: oda.Elapsed(median),
@@ -162,5 +166,5 @@ func unusualOf(calls []observedCall) []night.UnusualCall {
 	slices.SortFunc(unusual, func(a, b night.UnusualCall) int {
 		return cmp.Or(cmp.Compare(ratio(b), ratio(a)), cmp.Compare(b.Took, a.Took), cmp.Compare(a.SentAt, b.SentAt), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Sequence, b.Sequence))
 	})
-	return unusual[:min(20, len(unusual))]
+	return unusual[:min(20, len(unusual))], usual
 }
