@@ -34,8 +34,11 @@ func TestTheProgramIsSmallStartsFastAndUsesLittleMemory(t *testing.T) {
 		t.Errorf("the archive was ready after %v, want at most %v", took, env.AtMost(startBudget))
 	}
 	memory := resident(t, p.PID())
-	if memory > memoryBudget {
-		t.Errorf("the idle archive uses %d bytes of memory, want at most %d", memory, memoryBudget)
+	for end := time.Now().Add(10 * time.Second); memory > memoryBudget; memory = resident(t, p.PID()) { // it is idle once it has tidied up
+		if time.Now().After(end) {
+			t.Fatalf("the idle archive uses %d bytes of memory, want at most %d", memory, memoryBudget)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	t.Logf("program %.1f MiB, ready after %v, memory %.1f MiB", mebibytes(info.Size()), took, mebibytes(memory))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -160,6 +161,7 @@ func (s *serve) Run(ctx context.Context, command *kong.Context, to streams) erro
 	if err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // what it took to open the archive is not needed again
 	again := &reloading{flags: command.Selected().Flags, args: to.args, level: level, log: log}
 	go onEach(ctx, received, func() { s.hangup(a, again) })
 	return a.Wait()
@@ -242,6 +244,7 @@ type skuids struct {
 func (s *skuids) Run(ctx context.Context, command *kong.Context, to streams) error {
 	log, level, flush := s.gathered(to.err)
 	defer flush()
+	debug.FreeOSMemory() // what it took to open the archive is not needed again
 	again := &reloading{flags: command.Selected().Flags, args: to.args, level: level, log: log}
 	go onEach(ctx, hangups(), func() { again.apply(func(*commands) error { return nil }) })
 	return skuid.Run(ctx, skuid.Config{

@@ -279,8 +279,9 @@ class AStatusInTheSpool(Saying):
                 wait=False,
                 ROUND=str(round),
             )
-            for _ in range(20):
-                process.stdout.readline()
+            for n in range(20):
+                if not process.stdout.readline():
+                    self.fail("it ended after %d statuses: %s" % (n, process.stderr.read()))
             process.kill()
             process.wait()
         self.assertTrue(oda_helper.drain(PATIENCE))
@@ -288,7 +289,7 @@ class AStatusInTheSpool(Saying):
         for round in range(3):
             part = [int(n) for which, n in found if which == str(round)]
             self.assertEqual(part, list(range(len(part))))
-            self.assertGreaterEqual(len(part), 20)
+            self.assertGreaterEqual(len(part), 20, "of round %d, of all: %s" % (round, found))
 
     def left(self, *lines):
         """A session that was left with these lines, each without checksum and key."""
