@@ -1,6 +1,6 @@
 // Package oda defines the vocabulary and the rules of the observation archive.
 //
-// The archive stores four kinds of entity: what a telescope was asked to do
+// The archive stores five kinds of entity: what a telescope was asked to do
 // (SBDefinition, SBInstance, Project) and what it did (ExecutionBlock, with one
 // record for every function called on the telescope). Beside each it keeps what people and
 // programs say came of it, its statuses. An entity is a JSON
@@ -32,8 +32,9 @@
 //     orders, the walk along an index and the question to the inverted index, terms.go
 //     what that holds.
 //   - Summaries, which searches, package provenance and lists need: found.go is what
-//     one holds, packing.go the form in which engines store it. Package summary
-//     makes them.
+//     one holds, packing.go the form in which engines store it, founditem.go the form
+//     in which answers have it. Package summary makes them.
+//   - note.go is what the archive reads in the note of a person.
 //   - running.go is what is known of calls that have begun and not ended.
 //   - call.go reads a call from its record, callentry.go is a call as answers have it,
 //     notable.go says what calls are found by.

@@ -40,6 +40,7 @@ const (
 	KeyReused          Code = "key-reused"          // 422: an idempotency key was used before, for another request
 	StatusMismatch     Code = "status-mismatch"     // 422: the current status is not the one that the request expects
 	UnknownVersion     Code = "unknown-version"     // 422: the request means a version that there is not
+	InvalidNote        Code = "invalid-note"        // 422: a note ends before it begins
 	DiffTooLarge       Code = "diff-too-large"      // 422: two documents are too large to compare
 
 	RateLimited    Code = "rate-limited"     // 429: the caller sends too much

@@ -18,6 +18,7 @@ type Summary struct {
 	References []Reference
 	Words      []string // folded, sorted, each once; without those of the identifier
 	Blocks     []string // the obs_block_ids of a Project; an ob_ref may name it by one
+	Remark     *Remark  // of a note; nil for other kinds
 }
 
 // Size returns roughly how many bytes of memory the summary takes.
@@ -34,6 +35,12 @@ func (s *Summary) Size() int {
 	}
 	for _, block := range s.Blocks {
 		n += 16 + len(block)
+	}
+	if s.Remark != nil {
+		n += 128 + len(s.Remark.Text)
+		for _, tag := range s.Remark.Tags {
+			n += 16 + len(tag)
+		}
 	}
 	return n
 }

@@ -124,7 +124,7 @@ func (e *LogEntry) Checked() (document []byte, err error) {
 // checkValues checks the entry without reading its texts.
 func (e *LogEntry) checkValues() error {
 	switch {
-	case e.Kind < SBDefinition || e.Kind > Project:
+	case !e.Kind.known():
 		return errors.New("its kind is unknown")
 	case !ValidID(e.ID):
 		return errors.New("its identifier is not valid")

@@ -27,6 +27,9 @@ type NewStatus struct {
 
 	// Telescopes are those for which the caller may say it, nil if any.
 	Telescopes *Telescopes
+
+	// Own says that the caller may only say it of what the caller has created.
+	Own bool
 }
 
 // ReadNewStatus returns the status of an entity that a request says. Its form has been
@@ -60,8 +63,11 @@ func ReadNewStatus(ref Ref, text []byte, nodes []rawjson.Node) NewStatus {
 }
 
 // Admit returns an error if the caller may not say a status of a document with that
-// telescope. The engine asks within the transaction that adds the entry.
-func (n *NewStatus) Admit(stored string) error {
+// telescope and creator. The engine asks within the transaction that adds the entry.
+func (n *NewStatus) Admit(stored, creator string) error {
+	if n.Own && creator != n.By {
+		return notOwn(n.Ref, "say a status of", "")
+	}
 	return n.Telescopes.admitAbout(fmt.Sprintf("the %s %s", n.Kind, n.ID), stored)
 }
 

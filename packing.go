@@ -35,7 +35,36 @@ func (s *Summary) Pack() []byte {
 	for _, block := range s.Blocks {
 		b = packText(b, block)
 	}
+	if s.Remark != nil {
+		b = s.Remark.pack(b)
+	}
 	return b
+}
+
+// pack appends the remark, which ends the summary of a note.
+func (r *Remark) pack(b []byte) []byte {
+	b = packText(b, r.Text)
+	b = packText(b, string(r.Level))
+	b = packInstant(b, r.From)
+	b = packInstant(b, r.To)
+	b = binary.AppendUvarint(b, uint64(r.Lost))
+	b = packText(b, string(r.LostTo))
+	b = binary.AppendUvarint(b, uint64(len(r.Tags)))
+	for _, tag := range r.Tags {
+		b = packText(b, tag)
+	}
+	if r.Withdrawn {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// packInstant appends whether there is an instant, and which.
+func packInstant(b []byte, at *Instant) []byte {
+	if at == nil {
+		return append(b, 0)
+	}
+	return binary.BigEndian.AppendUint64(append(b, 1), uint64(*at))
 }
 
 func packText(b []byte, text string) []byte {
@@ -75,10 +104,33 @@ func UnpackSummary(packed []byte) (Summary, error) {
 			s.Blocks[i] = u.text()
 		}
 	}
+	if u.rest != "" && !u.failed {
+		s.Remark = u.remark()
+	}
 	if u.failed || u.rest != "" {
 		return Summary{}, errPacking
 	}
 	return s, nil
+}
+
+func (u *unpacking) remark() *Remark {
+	r := &Remark{Text: u.text(), Level: Level(u.text()), From: u.instant(), To: u.instant(), Lost: Elapsed(u.number()), LostTo: Loss(u.text())}
+	if n := u.count(); n > 0 {
+		r.Tags = make([]string, n)
+		for i := range r.Tags {
+			r.Tags[i] = u.text()
+		}
+	}
+	r.Withdrawn = u.byte() == 1
+	return r
+}
+
+func (u *unpacking) instant() *Instant {
+	if u.byte() == 0 {
+		return nil
+	}
+	at := Instant(u.fixed())
+	return &at
 }
 
 // unpacking decodes a packed summary from front to back.
@@ -130,14 +182,13 @@ func (u *unpacking) count() uint64 {
 
 func (u *unpacking) text() string { return u.take(u.number()) }
 
-func (u *unpacking) float() float64 {
+func (u *unpacking) float() float64 { return math.Float64frombits(u.fixed()) }
+
+// fixed reads a number of eight bytes.
+func (u *unpacking) fixed() (n uint64) {
 	text := u.take(8)
-	if text == "" {
-		return 0
-	}
-	var n uint64
-	for i := range 8 {
+	for i := range len(text) {
 		n = n<<8 | uint64(text[i])
 	}
-	return math.Float64frombits(n)
+	return n
 }

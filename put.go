@@ -22,6 +22,9 @@ type Put struct {
 	// Telescopes are those for which the caller may write, nil if any.
 	Telescopes *Telescopes
 
+	// Own says that the caller may only change what the caller has created.
+	Own bool
+
 	// The records of the new version of an ExecutionBlock: those in Records if
 	// Listed, those of the previous version if KeepRecords, else none.
 	Records     [][]byte
@@ -72,6 +75,9 @@ func Judge(puts []Put, stored []*Metadata) ([]Metadata, error) {
 	refused := 0
 	for i := range puts {
 		p := &puts[i]
+		if p.Own && stored[i] != nil && stored[i].CreatedBy != p.Modifier {
+			return nil, notOwn(p.Ref, "change", p.Pointer)
+		}
 		if err := p.Condition.Check(p.Ref, stored[i]); err != nil {
 			return nil, err
 		}
@@ -113,13 +119,13 @@ func describe(faults []Fault) string {
 }
 
 // AdmitNew returns an error if the caller may not write the new document, whatever
-// is stored. A document without a telescope may be a Project or a new block.
+// is stored. A document without a telescope may be of a kind that needs none, or a new block.
 func (p *Put) AdmitNew() error {
 	if p.Telescopes == nil {
 		return nil
 	}
 	telescope := p.Extract.Telescope()
-	if telescope == "" && (p.Kind == Project || p.Kind == ExecutionBlock) || telescope != "" && p.Telescopes.has(telescope) {
+	if telescope == "" && (p.Kind.rules().anywhere || p.Kind == ExecutionBlock) || telescope != "" && p.Telescopes.has(telescope) {
 		return nil
 	}
 	e := p.Telescopes.refuse("the new document", telescope)
@@ -135,21 +141,39 @@ func (p *Put) Admit(stored string) error {
 	switch {
 	case p.Telescopes == nil:
 		return nil
-	case stored != "" && !p.Telescopes.has(stored), stored == "" && p.Kind != Project:
+	case stored != "" && !p.Telescopes.has(stored), stored == "" && !p.Kind.rules().anywhere:
 		e := p.Telescopes.refuse(fmt.Sprintf("the stored %s %s", p.Kind, p.ID), stored)
 		if p.Pointer != "" {
 			e.Faults = []Fault{{p.Pointer, "is stored with a telescope that is not one of the caller's role"}}
 		}
 		return e
-	case !p.MayUpdate():
+	case !p.mayLackTelescope():
 		return p.Telescopes.refuse("the new document", "")
 	}
 	return nil
 }
 
-// MayUpdate reports whether the caller may write the new document over a stored one
-// at all. A bound role may open a block without a telescope, but not make one of a
-// stored block.
+// MayUpdate reports whether the caller may write the new document over the stored one that
+// it expects. A bound role may open a block without a telescope, but not make one of a
+// stored block. Judge says what is wrong if somebody else has created the stored one.
 func (p *Put) MayUpdate() bool {
+	if p.Own && p.Expected.CreatedBy != p.Modifier {
+		return false
+	}
+	return p.mayLackTelescope()
+}
+
+func (p *Put) mayLackTelescope() bool {
 	return p.Telescopes == nil || p.Kind != ExecutionBlock || p.Extract.Telescope() != ""
+}
+
+// notOwn returns the error for an entity that only its creator may write to, with the
+// caller's role. What is what the caller would do.
+func notOwn(ref Ref, what, pointer string) *Error {
+	e := Errorf(Forbidden, "With the role recorder, only who has created the %s %s may %s it. Nothing was stored. "+
+		"Ask its creator, or the operator for the role editor.", ref.Kind, ref.ID, what)
+	if pointer != "" {
+		e.Faults = []Fault{{pointer, "was created by somebody else"}}
+	}
+	return e
 }

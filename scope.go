@@ -15,7 +15,7 @@ func ParseScope(params map[string][]string) (Scope, error) {
 	if name, given := p.One("kind"); given {
 		var known bool
 		if s.Kind, known = KindOf(name); !known {
-			p.Fault("kind", "must be one of sbds, sbis, ebs and prjs")
+			p.Fault("kind", "must be one of %s", Collections())
 		}
 	}
 	s.Since = p.Instant("since", true)

@@ -25,6 +25,9 @@ const (
 	blockClass     = 'o' // an obs_block_id of a Project
 	cellClass      = 'c' // a cell of the sky in which it has a target
 	telescopeClass = 't'
+	levelClass     = 'l' // the level of a note
+	tagClass       = 'g' // a tag of a note
+	dayClass       = 'd' // a day, in UTC, that a note says it is about
 )
 
 // Clause is a part of a question to the index: the entity must have one of the
@@ -58,6 +61,52 @@ func CellTerm(kind Kind, cell string) string { return term(kind, cellClass, cell
 
 // TelescopeTerm returns the term of entities of a telescope.
 func TelescopeTerm(kind Kind, name string) string { return term(kind, telescopeClass, plain(name)) }
+
+// LevelTerm returns the term of notes of a level.
+func LevelTerm(level Level) string { return term(Note, levelClass, string(level)) }
+
+// TagTerm returns the term of notes with a tag.
+func TagTerm(tag string) string { return term(Note, tagClass, plain(tag)) }
+
+// maxDays is how many days have terms of their own. A note about more has one term for all,
+// and a range of more is not looked up.
+const maxDays = 32
+
+// manyDays is the value of the term of notes about many days, or about a time that begins
+// when the note was created.
+const manyDays = "many"
+
+// DayTerms returns the terms of notes that say when they are about and may meet the half-open
+// range, nil if there would be too many. Notes that do not say it have no such term: they
+// are about when they were created.
+func DayTerms(after, before *Instant) []string {
+	if after == nil || before == nil || DayOf(*before)-DayOf(*after) >= maxDays {
+		return nil
+	}
+	terms := []string{term(Note, dayClass, manyDays)}
+	for day := DayOf(*after); day <= DayOf(*before); day++ {
+		terms = append(terms, term(Note, dayClass, strconv.Itoa(int(day))))
+	}
+	return terms
+}
+
+// days calls add for the value of each day term of a remark.
+func (r *Remark) days(add func(value string)) {
+	if r.From == nil {
+		if r.To != nil {
+			add(manyDays)
+		}
+		return
+	}
+	from, to := r.Interval(0)
+	if DayOf(to)-DayOf(from) >= maxDays {
+		add(manyDays)
+		return
+	}
+	for day := DayOf(from); day <= DayOf(to); day++ {
+		add(strconv.Itoa(int(day)))
+	}
+}
 
 // term returns a term. The value must have no other characters than a term may.
 func term(kind Kind, class byte, value string) string {
@@ -114,6 +163,13 @@ func (s *Summary) TermList(ref Ref) string {
 	}
 	if s.Telescope != "" {
 		add(telescopeClass, plain(s.Telescope))
+	}
+	if s.Remark != nil {
+		add(levelClass, string(s.Remark.Level))
+		for _, tag := range s.Remark.Tags {
+			add(tagClass, plain(tag))
+		}
+		s.Remark.days(func(value string) { add(dayClass, value) })
 	}
 	return string(list)
 }

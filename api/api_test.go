@@ -127,6 +127,9 @@ func TestEveryOperationOfTheSpecificationIsDescribed(t *testing.T) {
 		{"GET", "/ui", "A", "200"},
 	}
 	for _, k := range oda.Kinds {
+		if k == oda.Note {
+			continue // the specification does not have them
+		}
 		one := fmt.Sprintf("/%s/{%s}", k.Collection(), k.IDField())
 		rows = append(rows, []struct{ method, path, revision, statuses string }{
 			{"GET", "/" + k.Collection(), "A, B", "200 400 500"},

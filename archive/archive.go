@@ -40,6 +40,9 @@ type Write struct {
 	// Telescopes are those for which the caller may write, nil if any.
 	Telescopes *oda.Telescopes
 
+	// Own says that the caller may only change what the caller has created.
+	Own bool
+
 	// Batch says that the request has a list of records, each with its key.
 	Batch bool
 
@@ -155,6 +158,9 @@ func put(id string, d *oda.Document, w Write, now oda.Instant) (oda.Put, error) 
 			Faults: []oda.Fault{{Pointer: d.Pointer + "/" + oda.RecordsField, Detail: "is not allowed with records=keep"}},
 		}
 	}
+	if err := d.CheckNote(now); err != nil {
+		return oda.Put{}, err
+	}
 	creator, err := checkedCreator(d, w)
 	if err != nil {
 		return oda.Put{}, err
@@ -166,7 +172,7 @@ func put(id string, d *oda.Document, w Write, now oda.Instant) (oda.Put, error) 
 	p := oda.Put{
 		Ref: oda.Ref{Kind: d.Kind, ID: id}, Body: d.Body(id), Expected: d.Metadata, Compare: compare, Condition: w.Condition,
 		Creator: creator, Modifier: w.modifier(), At: now, Pointer: d.Pointer,
-		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords, Extract: summary.OfDocument(d), Telescopes: w.Telescopes,
+		Records: d.Records, Listed: d.Listed, KeepRecords: w.KeepRecords, Extract: summary.OfDocument(d), Telescopes: w.Telescopes, Own: w.Own,
 	}
 	return p, p.AdmitNew()
 }
@@ -202,6 +208,9 @@ func (a *Archive) CreateEmpty(ctx context.Context, d *oda.Document, w Write) (*o
 // Create stores a new entity under a generated identifier. It ignores the
 // identifier in the document.
 func (a *Archive) Create(ctx context.Context, d *oda.Document, w Write) (*oda.Entity, error) {
+	if err := d.CheckNote(oda.InstantOf(a.now())); err != nil {
+		return nil, err
+	}
 	creator, err := checkedCreator(d, w)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func ParseFollowing(params map[string][]string, last string) (Following, error) 
 	for _, name := range params["kind"] {
 		kind, known := oda.KindOf(name)
 		if !known {
-			p.Fault("kind", "must be one of sbds, sbis, ebs and prjs")
+			p.Fault("kind", "must be one of %s", oda.Collections())
 			break
 		}
 		f.Filter.Kinds = append(f.Filter.Kinds, kind)

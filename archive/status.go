@@ -20,6 +20,7 @@ func (a *Archive) Say(ctx context.Context, say oda.NewStatus, w Write) (*oda.Sta
 		return nil, badStatus("reason", fmt.Sprintf("up to %d characters of text", oda.MaxReason))
 	}
 	say.By, say.Now, say.Key, say.Telescopes = w.modifier(), oda.InstantOf(a.now()), w.key(), w.Telescopes
+	say.Own = w.Own
 	return a.engine.Say(ctx, say)
 }
 

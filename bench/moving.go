@@ -162,7 +162,10 @@ func copyRaw(ctx context.Context, n int, from, to string) (sample, error) {
 			}
 		}
 		if err == nil {
-			err = sqlitex.Execute(conn, "UPDATE state SET last_position = ?1, sbdefinitions = ?1, indexed_entity = ?1", &sqlitex.ExecOptions{Args: []any{entity - 1}})
+			err = sqlitex.Execute(conn, "UPDATE state SET last_position = ?1, indexed_entity = ?1", &sqlitex.ExecOptions{Args: []any{entity - 1}})
+		}
+		if err == nil {
+			err = sqlitex.Execute(conn, "INSERT OR REPLACE INTO counts VALUES (1, ?1)", &sqlitex.ExecOptions{Args: []any{entity - 1}})
 		}
 		if end(&err); err != nil {
 			return nil, err

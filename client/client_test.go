@@ -148,8 +148,8 @@ func TestEveryDescribedOperationHasAMethod(t *testing.T) {
 	c := connect(t, archive, client.WithHTTPClient(&http.Client{Transport: noted}))
 	ctx := t.Context()
 	for _, kind := range oda.Kinds {
-		must.Get(c.Create(ctx, kind, []byte(`{}`), ""))(t)
-		must.Get(c.Store(ctx, kind, "x-1", []byte(`{}`)))(t)
+		must.Get(c.Create(ctx, kind, []byte(`{"text":"a note"}`), ""))(t)
+		must.Get(c.Store(ctx, kind, "x-1", []byte(`{"text":"a note"}`)))(t)
 		must.Get(c.Get(ctx, kind, "x-1"))(t)
 		must.Get(c.Version(ctx, kind, "x-1", 1))(t)
 		must.Get(c.Diff(ctx, kind, "x-1", 1, 1))(t)

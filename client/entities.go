@@ -84,7 +84,7 @@ func (c *Client) Store(ctx context.Context, kind oda.Kind, id string, body []byt
 }
 
 // StoreSeveral stores entities of any kinds, all or none. The body is an object
-// with lists of documents in sbds, sbis, ebs and prjs; the answer has the same
+// with lists of documents in sbds, sbis, ebs, prjs and notes; the answer has the same
 // shape and contains the stored documents. Like Store, it is not retried.
 func (c *Client) StoreSeveral(ctx context.Context, body []byte) ([]byte, error) {
 	return content(c.do(ctx, request{method: http.MethodPut, path: api + "/", body: body}))

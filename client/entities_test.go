@@ -23,7 +23,7 @@ func TestADocumentIsReturnedAsStored(t *testing.T) {
 	t.Parallel()
 	c := start(t, client.WithUser("ada"))
 	for _, kind := range oda.Kinds {
-		sent := `{ "name" : "M51", "frequency": 0.35e9, "METADATA": 5, "Metadata": {"version": "none"}, "` + strings.ToUpper(kind.IDField()) + `": 7}`
+		sent := `{ "name" : "M51", "frequency": 0.35e9, "METADATA": 5, "Metadata": {"version": "none"}, "text": "a note", "` + strings.ToUpper(kind.IDField()) + `": 7}`
 		stored := must.Get(c.Store(t.Context(), kind, "x-1", []byte(sent)))(t)
 		if !bytes.Contains(stored.Body, []byte(`"frequency": 0.35e9, "METADATA": 5`)) {
 			t.Errorf("%s is stored as %s", kind, stored.Body)

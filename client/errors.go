@@ -94,7 +94,7 @@ var codes = map[oda.Code]bool{
 	oda.InvalidJSON: true, oda.InvalidRequest: true, oda.InvalidIdentifier: true, oda.InvalidQuery: true, oda.InvalidUser: true, oda.UnknownPosition: true,
 	oda.Unauthenticated: true, oda.Forbidden: true, oda.CrossOrigin: true, oda.NotFound: true, oda.NoSuchPath: true, oda.WrongMethod: true, oda.RequestTimeout: true, oda.Precondition: true,
 	oda.BodyTooLarge: true, oda.WrongMedia: true, oda.IdentifierMismatch: true, oda.MetadataMismatch: true,
-	oda.DuplicateEntity: true, oda.KeyReused: true, oda.StatusMismatch: true, oda.UnknownVersion: true, oda.DiffTooLarge: true, oda.RateLimited: true, oda.TooManyRunning: true, oda.Internal: true, oda.DamagedText: true, oda.IdentifierService: true,
+	oda.DuplicateEntity: true, oda.KeyReused: true, oda.StatusMismatch: true, oda.UnknownVersion: true, oda.InvalidNote: true, oda.DiffTooLarge: true, oda.RateLimited: true, oda.TooManyRunning: true, oda.Internal: true, oda.DamagedText: true, oda.IdentifierService: true,
 	oda.Overloaded: true, oda.Unavailable: true, oda.Unaudited: true,
 }
 

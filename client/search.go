@@ -22,7 +22,10 @@ func (c *Client) Search(ctx context.Context, s search.Search) iter.Seq2[*oda.Fou
 // SearchPages is Search, page by page. A page may be short, or empty, and not be
 // the last.
 func (c *Client) SearchPages(ctx context.Context, s search.Search) iter.Seq2[[]*oda.Found, error] {
-	return searchPages(ctx, c, s, search.Summaries, found)
+	return searchPages(ctx, c, s, search.Summaries, func(item json.RawMessage) (*oda.Found, error) {
+		f := new(oda.Found)
+		return f, json.Unmarshal(item, f)
+	})
 }
 
 // SearchIDs is Search for those who need the identifiers only.
@@ -113,28 +116,4 @@ func searchPage[T any](ctx context.Context, c *Client, path string, read func(js
 		items = append(items, item)
 	}
 	return items, page.Next, nil
-}
-
-// found reads the summary of an entity.
-func found(item json.RawMessage) (*oda.Found, error) {
-	var sent struct {
-		oda.Ref
-		Metadata   managed
-		Telescope  string
-		Name       string
-		Targets    []oda.Target
-		References []oda.Reference
-		Status     oda.Standing
-	}
-	if err := json.Unmarshal(item, &sent); err != nil {
-		return nil, err
-	}
-	metadata, err := sent.Metadata.metadata()
-	if err != nil {
-		return nil, err
-	}
-	f := &oda.Found{Ref: sent.Ref, Metadata: metadata, Standing: sent.Status}
-	f.Summary.Telescope, f.Summary.Name, f.Summary.Targets = sent.Telescope, sent.Name, sent.Targets
-	f.Summary.References = sent.References
-	return f, nil
 }

@@ -22,7 +22,7 @@ func (stuck) BlocksOn(ctx context.Context, _ oda.Days, _ int) ([]string, error) 
 
 func TestReportsOnNightsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := night.New(stuck{}, nil)
+		a := night.New(stuck{}, nil, nil)
 		began := time.Now()
 		ask := func(ctx context.Context) (time.Duration, error) {
 			_, err := a.Report(ctx, night.Query{From: 0, To: 1})

@@ -3,7 +3,8 @@
 //
 // Start reading at Reporter. It asks the engine which blocks have calls in the night,
 // and adds up each of them (sum.go). What it has read of a block (block.go) is kept for
-// the next report (known.go). The report itself is in report.go.
+// the next report (known.go). What people said is in notes.go, and the report itself in
+// report.go.
 package night
 
 import (
@@ -30,12 +31,14 @@ type Engine interface {
 	oda.Reader
 	oda.Finder
 	Status(ctx context.Context, ref oda.Ref) (*oda.Status, error)
+	Running(ctx context.Context, block string) ([]oda.RunningCall, error)
 }
 
 // Reporter makes reports. It is safe for concurrent use.
 type Reporter struct {
 	engine  Engine
 	names   *naming.Namer
+	notes   Notes
 	zones   atomic.Pointer[Zones]
 	turns   oda.Turns
 	readers oda.Turns // for all calls of blocks
@@ -43,8 +46,8 @@ type Reporter struct {
 }
 
 // New returns a Reporter for the blocks in an engine. The nights last from noon to noon UTC.
-func New(engine Engine, names *naming.Namer) *Reporter {
-	r := &Reporter{engine: engine, names: names, known: kept.New[blockNight, *blockSum](knownBytes), turns: oda.NewTurns(reportsAtOnce), readers: oda.NewTurns(reportsAtOnce)}
+func New(engine Engine, names *naming.Namer, notes Notes) *Reporter {
+	r := &Reporter{engine: engine, names: names, notes: notes, known: kept.New[blockNight, *blockSum](knownBytes), turns: oda.NewTurns(reportsAtOnce), readers: oda.NewTurns(reportsAtOnce)}
 	r.SetZones(&Zones{})
 	return r
 }
@@ -92,7 +95,32 @@ func (r *Reporter) report(ctx context.Context, q Query) (*Report, error) {
 		return nil, err
 	}
 	report := reportOf(q, totals)
+	if err := r.run(ctx, report.Blocks); err != nil {
+		return nil, err
+	}
+	if err := r.say(ctx, q, report); err != nil {
+		return nil, err
+	}
 	return report, r.name(ctx, report.Blocks, blocks)
+}
+
+// run says which blocks are running: those of which somebody says so, and those with a call
+// that goes on.
+func (r *Reporter) run(ctx context.Context, blocks []Block) error {
+	calls, err := r.engine.Running(ctx, "")
+	if err != nil {
+		return err
+	}
+	active := make(map[string]bool)
+	for _, c := range calls {
+		if !c.Silent {
+			active[c.Block] = true
+		}
+	}
+	for i := range blocks {
+		blocks[i].Running = blocks[i].Status.Class == oda.ClassRunning || active[blocks[i].ID]
+	}
+	return nil
 }
 
 // name gives the blocks of a report their names. So that all are known, it asks again as

@@ -1,10 +1,6 @@
 package night
 
-import (
-	"encoding/json"
-
-	"oda"
-)
+import "oda"
 
 // Report says what was done in a night. Its tally is the sum over its blocks.
 type Report struct {
@@ -12,16 +8,16 @@ type Report struct {
 	From oda.Moment `json:"from"`
 	To   oda.Moment `json:"to"`
 	Tally
-	Busy              oda.Elapsed       `json:"busy_seconds"`        // in calls; overlapping ones count once
-	Idle              oda.Elapsed       `json:"idle_seconds"`        // of all telescopes
-	Telescopes        []Telescope       `json:"telescopes"`          // by name; what has none comes last
-	Blocks            []Block           `json:"blocks"`              // by their first call
-	Slowest           []SlowCall        `json:"slowest"`             // the slowest first
-	FailuresByRequest []FailedRequest   `json:"failures_by_request"` // the most failures first
-	Errors            []Error           `json:"errors"`              // the most frequent first
-	Unusual           []UnusualCall     `json:"unusual"`             // the most unusual first
-	Notes             []json.RawMessage `json:"notes"`
-	TimeLost          []TimeLost        `json:"time_lost"`
+	Busy              oda.Elapsed     `json:"busy_seconds"`        // in calls; overlapping ones count once
+	Idle              oda.Elapsed     `json:"idle_seconds"`        // of all telescopes
+	Telescopes        []Telescope     `json:"telescopes"`          // by name; what has none comes last
+	Blocks            []Block         `json:"blocks"`              // by their first call
+	Slowest           []SlowCall      `json:"slowest"`             // the slowest first
+	FailuresByRequest []FailedRequest `json:"failures_by_request"` // the most failures first
+	Errors            []Error         `json:"errors"`              // the most frequent first
+	Unusual           []UnusualCall   `json:"unusual"`             // the most unusual first
+	Notes             []oda.Found     `json:"notes"`               // by when they begin
+	TimeLost          []TimeLost      `json:"time_lost"`           // to weather, to a fault, and to something else
 
 	// Usual is how long calls of a request take, the median of the night, where there are
 	// enough of them. Reports in JSON do not say it.
@@ -115,12 +111,6 @@ type UnusualCall struct {
 	SentAt  oda.Moment  `json:"sent_at"`
 	Took    oda.Elapsed `json:"seconds"`
 	Median  oda.Elapsed `json:"median_seconds"` // of the request in the night, rounded down
-}
-
-// TimeLost is how much time was lost to something.
-type TimeLost struct {
-	Type string      `json:"type"`
-	Lost oda.Elapsed `json:"seconds"`
 }
 
 // Bounds of reports on nights. The memory of a report grows with the number of blocks, and

@@ -15,12 +15,20 @@ import (
 const (
 	logBlocks = 100
 	logErrors = 20
+	logNotes  = 50
+	logAbout  = 3   // entities that a note is about
 	logName   = 80  // characters of a name
 	logText   = 200 // of a reason or an error
+	logNote   = 500 // of a note
 )
 
-// ShiftLog returns a report as Markdown, with times in the zone of the night.
-func (r *Reporter) ShiftLog(ctx context.Context, report *Report) ([]byte, error) {
+// ShiftLog returns the report on a night as Markdown, with times in the zone of the night.
+// It ends with the problems that the next shift takes over.
+func (r *Reporter) ShiftLog(ctx context.Context, q Query, report *Report) ([]byte, error) {
+	open, err := r.Unresolved(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	zone, known := zoneNamed(report.Zone)
 	if !known {
 		zone = time.UTC
@@ -30,6 +38,8 @@ func (r *Reporter) ShiftLog(ctx context.Context, report *Report) ([]byte, error)
 	if err := l.blocks(ctx, r.engine, report.Blocks); err != nil {
 		return nil, err
 	}
+	l.notes("Notes", report.Notes, false)
+	l.notes("Unresolved", open, true)
 	l.errors(report.Errors)
 	l.unusual(report.Unusual)
 	return []byte(l.String()), nil
@@ -46,6 +56,7 @@ func (l *shiftLog) headline(r *Report) {
 	from, to := r.From.Time().In(l.zone), r.To.Time().In(l.zone)
 	fmt.Fprintf(l, "# Night of %s\n\nFrom %s to %s, %s.\n\n", from.Format(time.DateOnly), from.Format(minute), to.Format(minute), r.Zone)
 	fmt.Fprintf(l, "**%s, %d failed, in %s.** Busy %s, idle %s.\n", many(r.Calls, "call"), r.Failures, many(int64(len(r.Blocks)), "block"), lasting(r.Busy), lasting(r.Idle))
+	l.outcomes(r)
 	if len(r.Telescopes) == 0 {
 		return
 	}
@@ -53,6 +64,65 @@ func (l *shiftLog) headline(r *Report) {
 	for _, t := range r.Telescopes {
 		l.row(orDash(t.Telescope), fmt.Sprint(t.Blocks), fmt.Sprint(t.Calls), fmt.Sprint(t.Failures), lasting(t.Busy), lasting(t.Idle), l.clock(t.FirstCall), l.clock(t.LastCall))
 	}
+}
+
+// outcomes tells what came of the blocks, and how much time was lost.
+func (l *shiftLog) outcomes(r *Report) {
+	var said, lost []string
+	for class := oda.ClassRunning; class <= oda.ClassStopped; class++ {
+		n := 0
+		for i := range r.Blocks {
+			if r.Blocks[i].Status.Class == class {
+				n++
+			}
+		}
+		if n > 0 {
+			said = append(said, fmt.Sprintf("%d %s", n, class))
+		}
+	}
+	for _, one := range r.TimeLost {
+		lost = append(lost, fmt.Sprintf("%s to %s", lasting(one.Lost), one.Type))
+	}
+	if len(said) > 0 {
+		fmt.Fprintf(l, "\nOutcomes of the blocks: %s.\n", strings.Join(said, ", "))
+	}
+	if len(lost) > 0 {
+		fmt.Fprintf(l, "\nTime lost: %s.\n", strings.Join(lost, ", "))
+	}
+}
+
+// notes lists what people said.
+func (l *shiftLog) notes(title string, notes []oda.Found, dated bool) {
+	if len(notes) == 0 {
+		return
+	}
+	layout := "15:04"
+	if dated {
+		layout = "2006-01-02 15:04"
+	}
+	fmt.Fprintf(l, "\n## %s\n\n", title)
+	for i := range notes[:min(len(notes), logNotes)] {
+		f := &notes[i]
+		remark := f.Summary.Remark
+		from, to := remark.Interval(f.Metadata.CreatedOn)
+		begin, end := from.Time().In(l.zone).Format(layout), to.Time().In(l.zone).Format("15:04")
+		l.WriteString("- " + begin)
+		if to > from {
+			l.WriteString("–" + end)
+		}
+		if remark.Level != oda.Info {
+			fmt.Fprintf(l, " **%s**", remark.Level)
+		}
+		fmt.Fprintf(l, " %s (%s", escape(remark.Text, logNote), escape(f.Metadata.CreatedBy, logName))
+		if remark.Lost > 0 {
+			fmt.Fprintf(l, ", lost %s to %s", lasting(remark.Lost), remark.LostTo)
+		}
+		for _, about := range f.Summary.References[:min(len(f.Summary.References), logAbout)] {
+			l.WriteString(", " + code(about.ID))
+		}
+		l.WriteString(")\n")
+	}
+	l.more(len(notes) - logNotes)
 }
 
 // blocks tells of the blocks, with the reasons that people gave for what came of them.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"math"
 	"runtime"
@@ -63,7 +62,7 @@ func (s *total) read(ctx context.Context, from Engine, kept *known, block *oda.F
 	}
 	s.use(block.Summary.Telescope).add(b)
 	one := b.block
-	one.Status, one.Running = block.Standing, block.Standing.Class == oda.ClassRunning
+	one.Status = block.Standing
 	one.CreatedBy, one.References = block.Metadata.CreatedBy, block.Summary.References
 	if one.References == nil {
 		one.References = []oda.Reference{}
@@ -117,14 +116,19 @@ func count(b bool) int64 {
 	return 0
 }
 
-// add adds other to the counts. A sum of times that overflows becomes the
-// largest time.
+// add adds other to the counts.
 func (t *Tally) add(other Tally) {
 	t.Calls += other.Calls
 	t.Failures += other.Failures
-	if t.Took += other.Took; t.Took < 0 {
-		t.Took = math.MaxInt64
+	t.Took = plus(t.Took, other.Took)
+}
+
+// plus adds two times. A sum that overflows becomes the largest time.
+func plus(a, b oda.Elapsed) oda.Elapsed {
+	if sum := a + b; sum >= 0 {
+		return sum
 	}
+	return math.MaxInt64
 }
 
 // request returns the counts of a request.
@@ -195,7 +199,7 @@ func reportOf(q Query, totals []total) *Report {
 	}
 	report := &Report{
 		Zone: q.Zone, From: oda.Moment(q.From), To: oda.Moment(q.To), Blocks: all.blocks, Slowest: all.slowest,
-		FailuresByRequest: []FailedRequest{}, Notes: []json.RawMessage{}, TimeLost: []TimeLost{},
+		FailuresByRequest: []FailedRequest{},
 	}
 	for i := range report.Blocks {
 		report.Tally.add(report.Blocks[i].Tally)

@@ -29,6 +29,7 @@ type Edge struct {
 // Bounds of a graph. It is truncated where it would exceed them.
 const (
 	maxNodes  = 1000
+	maxNotes  = 100
 	maxEdges  = 10_000
 	graphTime = 5 * time.Second
 )
@@ -53,7 +54,7 @@ func (t *Tracer) Graph(ctx context.Context, ref oda.Ref) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := t.newWalker(Walk{Most: maxNodes, Within: graphTime})
+	w := t.newWalker(Walk{Most: maxNodes, Notes: maxNotes, Within: graphTime})
 	defer w.end()
 	if err := w.walk(ctx, from); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (t *Tracer) Below(ctx context.Context, ref oda.Ref) ([]Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.Walk(ctx, Walk{Direction: Down}, from)
+	return t.Walk(ctx, Walk{Direction: Down, Notes: AllNotes}, from)
 }
 
 // find looks up an entity.

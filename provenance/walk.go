@@ -3,6 +3,7 @@ package provenance
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +19,11 @@ type Direction uint8
 const (
 	Both Direction = iota
 	Up             // to what an entity comes from, up to Projects
-	Down           // to what came of it, down to ExecutionBlocks
+	Down           // to what came of it, down to ExecutionBlocks and notes
 )
 
 // level orders the kinds from the top down.
-var level = map[oda.Kind]int{oda.Project: 0, oda.SBDefinition: 1, oda.SBInstance: 2, oda.ExecutionBlock: 3}
+var level = map[oda.Kind]int{oda.Project: 0, oda.SBDefinition: 1, oda.SBInstance: 2, oda.ExecutionBlock: 3, oda.Note: 4}
 
 // Takes reports whether the direction leads from one kind to another.
 func (d Direction) Takes(from, to oda.Kind) bool {
@@ -37,11 +38,15 @@ func (d Direction) Takes(from, to oda.Kind) bool {
 
 // referring has the kinds whose documents may refer to one of a kind.
 var referring = map[oda.Kind][]oda.Kind{
-	oda.SBDefinition:   {oda.Project, oda.SBInstance, oda.ExecutionBlock},
-	oda.SBInstance:     {oda.ExecutionBlock},
-	oda.ExecutionBlock: {oda.SBInstance},
-	oda.Project:        {oda.SBDefinition},
+	oda.SBDefinition:   {oda.Project, oda.SBInstance, oda.ExecutionBlock, oda.Note},
+	oda.SBInstance:     {oda.ExecutionBlock, oda.Note},
+	oda.ExecutionBlock: {oda.SBInstance, oda.Note},
+	oda.Project:        {oda.SBDefinition, oda.Note},
+	oda.Note:           {oda.Note},
 }
+
+// AllNotes lets a walk reach any number of notes.
+const AllNotes = math.MaxInt
 
 // Walk says where a walk over the references of current versions goes, and how
 // far. A bound of 0 is none.
@@ -49,6 +54,7 @@ type Walk struct {
 	Direction Direction
 	Depth     int           // references from where it begins
 	Most      int           // entities
+	Notes     int           // notes that it reaches; 0 is none. It does not go on from them, unless it begins there
 	Within    time.Duration // after which it ends where it is
 
 	// References returns the references of an entity that are followed. If it is
@@ -106,8 +112,10 @@ type walker struct {
 	finder    oda.Finder
 	known     map[oda.Ref]*known   // what was looked up; nil if it is not stored
 	byBlock   map[string][]oda.Ref // the Projects with an obs_block_id, if there are any
+	begins    map[oda.Ref]bool
 	isReached map[oda.Ref]bool
 	reached   []oda.Ref // in this order
+	notes     int       // of those that are reached, without those where it begins
 	truncated bool
 
 	kept     int // bytes that are remembered
@@ -119,7 +127,7 @@ type walker struct {
 func (t *Tracer) newWalker(w Walk) *walker {
 	return &walker{
 		Walk: w, finder: t.finder, turns: t.turns,
-		known: map[oda.Ref]*known{}, byBlock: map[string][]oda.Ref{}, isReached: map[oda.Ref]bool{},
+		known: map[oda.Ref]*known{}, byBlock: map[string][]oda.Ref{}, begins: map[oda.Ref]bool{}, isReached: map[oda.Ref]bool{},
 	}
 }
 
@@ -138,6 +146,7 @@ func (w *walker) walk(ctx context.Context, from ...*oda.Found) error {
 			return err
 		}
 		begin = append(begin, f.Ref)
+		w.begins[f.Ref] = true
 	}
 	bounded, cancel := context.WithCancel(ctx)
 	if w.Within > 0 {
@@ -188,6 +197,13 @@ func (w *walker) reach(refs []oda.Ref) []oda.Ref {
 			w.truncated = true
 			break
 		}
+		if w.isLeaf(ref) {
+			if w.notes == w.Notes {
+				w.truncated = true
+				continue
+			}
+			w.notes++
+		}
 		w.isReached[ref] = true
 		w.reached = append(w.reached, ref)
 	}
@@ -199,6 +215,7 @@ func (w *walker) next(ctx context.Context, ring []oda.Ref, depth int) ([]oda.Ref
 	if err := w.look(ctx, ring); err != nil {
 		return nil, err
 	}
+	ring = slices.DeleteFunc(slices.Clone(ring), w.isLeaf)
 	if depth == w.Depth && w.Depth > 0 {
 		return nil, nil
 	}
@@ -214,6 +231,9 @@ func (w *walker) next(ctx context.Context, ring []oda.Ref, depth int) ([]oda.Ref
 	back, err := w.back(ctx, ring)
 	return append(next, back...), err
 }
+
+// isLeaf reports whether the walk does not go on from an entity.
+func (w *walker) isLeaf(ref oda.Ref) bool { return ref.Kind == oda.Note && !w.begins[ref] }
 
 // references returns the references of an entity that are followed.
 func (w *walker) references(ref oda.Ref) []oda.Reference {
@@ -335,7 +355,7 @@ func (w *walker) backTo(ctx context.Context, ring []oda.Ref) ([]oda.Ref, error) 
 func (w *walker) kindsTo(kind oda.Kind) []oda.Kind {
 	var kinds []oda.Kind
 	for _, from := range referring[kind] {
-		if w.Direction.Takes(kind, from) {
+		if w.Direction.Takes(kind, from) && (from != oda.Note || w.Notes > 0) {
 			kinds = append(kinds, from)
 		}
 	}

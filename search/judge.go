@@ -26,8 +26,18 @@ func (q *question) matches(f *oda.Found) bool {
 		(q.status == "" || oda.FoldStatus(f.Standing.Text) == q.status) &&
 		(q.Class == oda.NoClass || f.Standing.Class == q.Class) &&
 		(q.Reference == "" || slices.ContainsFunc(f.Summary.References, q.matchesReference)) &&
+		(q.Kind != oda.Note || q.matchesNote(f)) &&
 		(q.Cone == nil || slices.ContainsFunc(f.Summary.Targets, func(t oda.Target) bool { return q.Cone.Holds(t.RA, t.Dec) })) &&
 		q.matchesWords(f)
+}
+
+func (q *question) matchesNote(f *oda.Found) bool {
+	r := f.Summary.Remark
+	return r != nil && (q.Withdrawn || !r.Withdrawn) &&
+		(q.Level == "" || r.Level == q.Level) &&
+		(q.Tag == "" || slices.Contains(r.Tags, q.Tag)) &&
+		r.Meets(f.Metadata.CreatedOn, q.From, q.To) &&
+		(q.About == "" || slices.ContainsFunc(f.Summary.References, func(to oda.Reference) bool { return to.ID == q.About }))
 }
 
 func (q *question) matchesMetadata(m oda.Metadata) bool {
@@ -89,12 +99,21 @@ func (q *question) clauses() (list []oda.Clause) {
 	case q.Reference != "":
 		list = append(list, oda.Clause{Any: []string{oda.ReferenceTerm(q.Kind, q.Reference)}})
 	}
+	if q.About != "" {
+		list = append(list, oda.Clause{Any: []string{oda.ReferenceTerm(q.Kind, q.About)}})
+	}
+	if q.Tag != "" {
+		list = append(list, oda.Clause{Any: []string{oda.TagTerm(q.Tag)}})
+	}
 	if q.Cone != nil {
 		var cells []string
 		for _, cell := range q.Cone.Cells() {
 			cells = append(cells, oda.CellTerm(q.Kind, cell))
 		}
 		list = append(list, oda.Clause{Any: cells})
+	}
+	if q.Level != "" && (list != nil || q.Level != oda.Info) { // most notes are of level info
+		list = append(list, oda.Clause{Any: []string{oda.LevelTerm(q.Level)}})
 	}
 	if list != nil && q.Telescope != "" {
 		list = append(list, oda.Clause{Any: []string{oda.TelescopeTerm(q.Kind, q.Telescope)}})

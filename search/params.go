@@ -14,7 +14,8 @@ import (
 // Filter is a parameter that says what is found, or in which order.
 type Filter struct {
 	Name  string
-	Needs string // the filter without which it means nothing
+	Needs string   // the filter without which it means nothing
+	Only  oda.Kind // the only kind that has it; 0: all kinds have it
 
 	read  func(p *oda.Params, s *Search)
 	print func(s *Search) []string // what read takes; nothing if the filter is not used
@@ -24,25 +25,36 @@ type Filter struct {
 // say how the answer should look, and may change from page to page.
 var filters = []Filter{
 	text("user", func(s *Search) *string { return &s.User }),
-	{"user_match_type", "user", readMatch, printMatch},
+	{Name: "user_match_type", Needs: "user", read: readMatch, print: printMatch},
 	instant("created_after", true, func(s *Search) **oda.Instant { return &s.Created.After }),
 	instant("created_before", false, func(s *Search) **oda.Instant { return &s.Created.Before }),
 	instant("last_modified_after", true, func(s *Search) **oda.Instant { return &s.Modified.After }),
 	instant("last_modified_before", false, func(s *Search) **oda.Instant { return &s.Modified.Before }),
 	text("telescope", func(s *Search) *string { return &s.Telescope }),
-	{"status", "", readStatus, func(s *Search) []string { return given(s.Status) }},
-	{"class", "", readClass, func(s *Search) []string { return given(s.Class.String()) }},
-	{"unobserved", "", readUnobserved, printUnobserved},
+	{Name: "status", read: readStatus, print: func(s *Search) []string { return given(s.Status) }},
+	{Name: "class", read: readClass, print: func(s *Search) []string { return given(s.Class.String()) }},
+	only(oda.SBDefinition, flag("unobserved", func(s *Search) *bool { return &s.Unobserved })),
 	text("ref", func(s *Search) *string { return &s.Reference }),
-	{"ref_version", "ref", readVersion, printVersion},
-	{"q", "", readWords, func(s *Search) []string { return given(s.Words) }},
-	{"cone", "", readCone, printCone},
-	{"where", "", readWhere, func(s *Search) []string { return s.Where }},
-	{"sort", "", readSort, printSort},
+	{Name: "ref_version", Needs: "ref", read: readVersion, print: printVersion},
+	{Name: "q", read: readWords, print: func(s *Search) []string { return given(s.Words) }},
+	{Name: "cone", read: readCone, print: printCone},
+	{Name: "where", read: readWhere, print: func(s *Search) []string { return s.Where }},
+	only(oda.Note, text("about", func(s *Search) *string { return &s.About })),
+	only(oda.Note, instant("from", true, func(s *Search) **oda.Instant { return &s.From })),
+	only(oda.Note, instant("to", true, func(s *Search) **oda.Instant { return &s.To })),
+	only(oda.Note, Filter{Name: "level", read: readLevel, print: func(s *Search) []string { return given(string(s.Level)) }}),
+	only(oda.Note, text("tag", func(s *Search) *string { return &s.Tag })),
+	only(oda.Note, flag("withdrawn", func(s *Search) *bool { return &s.Withdrawn })),
+	{Name: "sort", read: readSort, print: printSort},
 }
 
 // Filters returns all filters, in the order in which they are read.
 func Filters() []Filter { return slices.Clone(filters) }
+
+// FiltersOf returns the filters that a kind has, in the order in which they are read.
+func FiltersOf(kind oda.Kind) []Filter {
+	return slices.DeleteFunc(Filters(), func(f Filter) bool { return f.Only != 0 && f.Only != kind })
+}
 
 // Parse reads the parameters of a search.
 func Parse(kind oda.Kind, params map[string][]string) (Search, error) {
@@ -172,23 +184,44 @@ func readClass(p *oda.Params, s *Search) {
 	}
 }
 
-func readUnobserved(p *oda.Params, s *Search) {
-	text, ok := p.One("unobserved")
-	switch {
-	case !ok:
-	case s.Kind != oda.SBDefinition:
-		p.Fault("unobserved", "is only for SBDefinitions; others are not observed")
-	case text != "true":
-		p.Fault("unobserved", "must be true; leave it out to find observed ones as well")
+// flag is a filter that is used or not.
+func flag(name string, field func(*Search) *bool) Filter {
+	return Filter{
+		Name: name,
+		read: func(p *oda.Params, s *Search) {
+			text, ok := p.One(name)
+			if ok && text != "true" {
+				p.Fault(name, "must be true, or left out")
+			}
+			*field(s) = ok
+		},
+		print: func(s *Search) []string {
+			if !*field(s) {
+				return nil
+			}
+			return given("true")
+		},
 	}
-	s.Unobserved = ok
 }
 
-func printUnobserved(s *Search) []string {
-	if !s.Unobserved {
-		return nil
+// only returns a filter that only one kind has.
+func only(kind oda.Kind, f Filter) Filter {
+	f.Only = kind
+	read := f.read
+	f.read = func(p *oda.Params, s *Search) {
+		if p.Has(f.Name) && s.Kind != kind {
+			p.Fault(f.Name, "is only for %ss", kind)
+			return
+		}
+		read(p, s)
 	}
-	return given("true")
+	return f
+}
+
+func readLevel(p *oda.Params, s *Search) {
+	if p.Has("level") {
+		s.Level = oda.Level(oda.LevelNames()[p.Named("level", oda.LevelNames())])
+	}
 }
 
 func readVersion(p *oda.Params, s *Search) {

@@ -23,6 +23,13 @@ type Search struct {
 	Cone              *sky.Cone
 	Where             []string // conditions: POINTER OP VALUE
 
+	// Only for notes.
+	About     string       // an identifier that the note is about
+	From, To  *oda.Instant // the note is about a part of this half-open range
+	Level     oda.Level
+	Tag       string
+	Withdrawn bool // withdrawn notes as well
+
 	Sort   oda.Sort
 	Limit  int // of a page; 0 in a request: the archive decides
 	Fields Fields

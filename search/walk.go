@@ -226,6 +226,11 @@ func (q *question) few(ctx context.Context) (places []oda.Place, complete bool, 
 			return places, complete, err
 		}
 	}
+	if days := oda.DayTerms(q.From, q.To); days != nil {
+		if places, complete, err = q.during(ctx, days); complete || err != nil {
+			return places, complete, err
+		}
+	}
 	for _, w := range q.detours() {
 		w.Limit = fewFound + 1
 		if places, err = q.store.Places(ctx, w, q.Sort); len(places) <= fewFound || err != nil {
@@ -233,6 +238,24 @@ func (q *question) few(ctx context.Context) (places []oda.Place, complete bool, 
 		}
 	}
 	return nil, false, nil
+}
+
+// during returns the places of notes that may be about a part of the range: those that say
+// so, and those that were created then.
+func (q *question) during(ctx context.Context, days []string) (places []oda.Place, complete bool, err error) {
+	places, complete, err = q.store.Candidates(ctx, oda.Question{Kind: q.Kind, Clauses: []oda.Clause{{Any: days}}, Sort: q.Sort, Most: fewFound})
+	if err != nil || !complete {
+		return nil, false, err
+	}
+	created, err := q.store.Places(ctx, oda.Walk{Kind: q.Kind, Sort: oda.OldestFirst, Bounds: oda.Span{After: q.From, Before: q.To}, Limit: fewFound + 1}, q.Sort)
+	if err != nil || len(created) > fewFound {
+		return nil, false, err
+	}
+	found := make(map[string]bool, len(places))
+	for _, p := range places {
+		found[p.ID] = true
+	}
+	return append(places, slices.DeleteFunc(created, func(p oda.Place) bool { return found[p.ID] })...), true, nil
 }
 
 // along returns a walk in an order, with the filters that its index can apply.

@@ -20,6 +20,7 @@ type Extract struct {
 	text []byte
 	rawjson.Notes
 	root int32 // the container of the document; -1 if nothing was noted
+	note *note // nil for other kinds
 	hash int64
 }
 
@@ -94,6 +95,9 @@ func newExtract(kind oda.Kind, text []byte, notes rawjson.Notes, start, end int)
 		// The containers of a document are adjacent, its own first.
 		x.Containers = x.Containers[:x.lastContainer()+1]
 	}
+	if kind == oda.Note {
+		x.note = readNote(text[start:end])
+	}
 	x.hash = x.digest()
 	return x
 }
@@ -158,6 +162,9 @@ func (x *Extract) digest() int64 {
 				all = append(all, byte(p.Of))
 			}
 		}
+	}
+	if x.note != nil {
+		all = x.note.append(all)
 	}
 	sum := sha256.Sum256(all)
 	return int64(binary.BigEndian.Uint64(sum[:]))

@@ -44,10 +44,25 @@ type summarizer struct {
 }
 
 func (x *Extract) summarize() oda.Summary {
-	if x.root < 0 {
-		return oda.Summary{}
+	s := &summarizer{Extract: x}
+	if x.root >= 0 {
+		s.scanned()
 	}
-	s := &summarizer{Extract: x, objects: make([]about, len(x.Containers)-int(x.root))}
+	if x.note != nil {
+		s.noted()
+	}
+	s.summary.Words = slices.Grow(s.summary.Words, min(len(s.called.list)+len(s.words.list), oda.MaxWords))
+	s.keepWords(s.called.list)
+	s.keepWords(s.words.list)
+	slices.Sort(s.summary.Words)
+	s.summary.Words = slices.Compact(s.summary.Words)
+	return s.summary
+}
+
+// scanned reads what the scan noted.
+func (s *summarizer) scanned() {
+	x := s.Extract
+	s.objects = make([]about, len(x.Containers)-int(x.root))
 	values := x.values()
 	for i := range x.Notes.Notes {
 		if n := &x.Notes.Notes[i]; x.counts(n) {
@@ -62,12 +77,6 @@ func (x *Extract) summarize() oda.Summary {
 	}
 	s.fields()
 	s.targets()
-	s.summary.Words = slices.Grow(s.summary.Words, min(len(s.called.list)+len(s.words.list), oda.MaxWords))
-	s.keepWords(s.called.list)
-	s.keepWords(s.words.list)
-	slices.Sort(s.summary.Words)
-	s.summary.Words = slices.Compact(s.summary.Words)
-	return s.summary
 }
 
 // fewWords is how many words are looked up one by one.

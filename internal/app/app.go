@@ -215,7 +215,7 @@ func Start(ctx context.Context, cfg Config) (_ *App, err error) {
 	timed := metrics.NewMinter(minter, minterName(cfg))
 	archive := archive.New(store, timed)
 	searcher, tracer, names, finder := search.New(store), provenance.New(store), naming.New(store), calls.New(store)
-	a.nights = night.New(store, names)
+	a.nights = night.New(store, names, searcher)
 	a.nights.SetZones(zones)
 	progress := progress.New(store, a.nights)
 	site := web.New(web.Config{Archive: archive, Searcher: searcher, Names: names, Provenance: tracer, Nights: a.nights, Calls: finder, Progress: progress, BasePath: base, Closed: !gate.IsOpen(), SignIn: signIn, Version: cfg.Version, Engine: name, Logger: cfg.Log})
@@ -467,16 +467,29 @@ func newMinter(cfg Config) (oda.Minter, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if cfg.SkuidURL != "" {
-		client, err := skuid.NewClient(cfg.SkuidURL, types)
-		if err != nil {
-			return nil, nil, err
-		}
-		return client, func() error { client.Close(); return nil }, nil
-	}
 	generator, err := skuid.NewGenerator(cfg.Generator)
+	if err != nil || cfg.SkuidURL == "" {
+		return generator, generator.Close, err
+	}
+	client, err := skuid.NewClient(cfg.SkuidURL, types)
 	if err != nil {
 		return nil, nil, err
 	}
-	return generator, generator.Close, nil
+	return minters{client, generator, types}, func() error { client.Close(); return generator.Close() }, nil
+}
+
+// minters takes the identifiers of those kinds from a service that have a type there, and
+// makes the others itself.
+type minters struct {
+	service *skuid.Client
+	own     *skuid.Generator
+	types   map[oda.Kind]string
+}
+
+// Mint implements oda.Minter.
+func (m minters) Mint(ctx context.Context, kind oda.Kind) (string, error) {
+	if m.types[kind] == "" {
+		return m.own.Mint(ctx, kind)
+	}
+	return m.service.Mint(ctx, kind)
 }

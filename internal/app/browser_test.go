@@ -33,7 +33,7 @@ func TestANewcomerFindsTheWayFromTheHomePage(t *testing.T) {
 
 	examples := must.Get(env.HomeExamples(ctx, api+"/"))(t)
 	block := followExamples(t, examples)
-	awaitCards(t, ctx, map[string]string{"SBDefinition": "1", "SBInstances": "0", "ExecutionBlock": "1", "Projects": "0"})
+	awaitCards(t, ctx, map[string]string{"SBDefinition": "1", "SBInstances": "0", "ExecutionBlock": "1", "Projects": "0", "Notes": "0"})
 
 	must.Get(chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(`main a[href$="api/v1/ui"]`))))(t)
 	tryItOut(t, ctx, "getSBD", stored, env.Param{Name: "sbd_id", Value: "sbd-42"})

@@ -234,7 +234,7 @@ var damages = []damage{
 		"a version came with absurdly many records", "", `UPDATE versions SET sequence_after = 9223372036854775807, sequence_before = -5 WHERE SBD AND version = 2`,
 		[]string{"SBDefinition sbd-m51, version 2"},
 	},
-	{"a count is edited", `UPDATE state SET projects = projects + 1`, `UPDATE counts SET n = n + 1 WHERE kind = 4 AND shard = 0`, []string{"index: the counts: "}},
+	{"a count is edited", `UPDATE counts SET n = n + 1 WHERE kind = 4`, `UPDATE counts SET n = n + 1 WHERE kind = 4 AND shard = 0`, []string{"index: the counts: "}},
 	{"a summary is lost", `DELETE FROM catalogue WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches do not know it"}},
 	{"a summary is another's", `UPDATE catalogue SET summary = (SELECT c.summary FROM catalogue c WHERE c.SBD) WHERE BLOCK`, "", []string{"index: ExecutionBlock eb-m51: searches know another summary"}},
 	{

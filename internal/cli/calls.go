@@ -109,7 +109,7 @@ func oneLine(text []byte) []byte {
 type changes struct {
 	After  *position `placeholder:"POSITION" help:"Start after this position, or now (default: at the first change, or now with --follow)."`
 	Last   *int      `placeholder:"N" help:"Start with the last N."`
-	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs" placeholder:"KIND" help:"Only these kinds: sbds, sbis, ebs, prjs."`
+	Kind   []string  `narrows:"" enum:"sbds,sbis,ebs,prjs,notes" placeholder:"KIND" help:"Only these kinds: sbds, sbis, ebs, prjs, notes."`
 	ID     []string  `narrows:"" name:"id" complete:"any" placeholder:"ID" help:"Only these identifiers."`
 	Limit  int       `placeholder:"N" help:"Print at most N; 0 is no limit."`
 	Output string    `short:"o" default:"auto" enum:"auto,table,json,yaml,csv" placeholder:"FORMAT" help:"Print a table (default on a terminal), json: one change per line (default elsewhere), yaml or csv."`

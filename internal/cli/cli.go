@@ -46,6 +46,7 @@ type commands struct {
 	Sbis    entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
 	Ebs     blocks      `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
 	Prjs    projects    `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
+	Notes   entities    `cmd:"" group:"Entities" reads:"" help:"Read, find and store notes: what people say about the night."`
 	Open    opening     `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
 	Edit    edit        `cmd:"" group:"Entities" help:"Change an entity in your editor."`
 	Status  status      `cmd:"" group:"Entities" help:"Print the statuses of an entity, or say one."`

@@ -20,7 +20,7 @@ import (
 type export struct {
 	Output  string   `short:"o" required:"" placeholder:"FILE" help:"File to write, which appears when it is complete; \"-\" for the standard output."`
 	Db      database `placeholder:"DATABASE" help:"The archive: sqlite:PATH, or postgres://USER@HOST/NAME for a PostgreSQL database. Without it, the running archive."`
-	Kind    string   `narrows:"" placeholder:"KIND" enum:"sbds,sbis,ebs,prjs," default:"" help:"Only entities of this kind: sbds, sbis, ebs or prjs."`
+	Kind    string   `narrows:"" placeholder:"KIND" enum:"sbds,sbis,ebs,prjs,notes," default:"" help:"Only entities of this kind: sbds, sbis, ebs, prjs or notes."`
 	Since   moment   `placeholder:"TIME" help:"Only entities that were stored, recorded into or given a status since."`
 	Project string   `narrows:"" placeholder:"ID" help:"Only this Project and what belongs to it."`
 	Force   bool     `help:"Replace FILE if it exists."`
@@ -127,9 +127,9 @@ func (e *export) write(ctx context.Context, scope oda.Scope, to streams, out io.
 
 // said says what was exported.
 func (e *export) said(m *moving.Manifest) string {
-	return fmt.Sprintf("Exported %s, %s, %s and %s, with %s, %s and %s into %s.",
+	return fmt.Sprintf("Exported %s, %s, %s, %s and %s, with %s, %s and %s into %s.",
 		manyOf(m.SBDefinitions, "SBDefinition"), manyOf(m.SBInstances, "SBInstance"), manyOf(m.ExecutionBlocks, "ExecutionBlock"), manyOf(m.Projects, "Project"),
-		manyOf(m.Versions, "version"), manyOf(m.Records, "record"), manyOf(m.Statuses, "status"), e.Output)
+		manyOf(m.Notes, "note"), manyOf(m.Versions, "version"), manyOf(m.Records, "record"), manyOf(m.Statuses, "status"), e.Output)
 }
 
 // ofArchive returns an error of the archive for a person. Whoever runs the command

@@ -95,7 +95,7 @@ func usageError(err error) string {
 			word, _, _ = strings.Cut(word, ", did you mean ") // it may be a command that writes
 			text = "unexpected argument " + word
 			if ofKinds(node, word) {
-				text += fmt.Sprintf("; say which kind first, as in \"oda sbds %s\" (sbds, sbis, ebs or prjs)", word)
+				text += fmt.Sprintf("; say which kind first, as in \"oda sbds %s\" (sbds, sbis, ebs, prjs or notes)", word)
 			} else if meant := meantCommand(word, node); meant != "" {
 				text += fmt.Sprintf("; did you mean \"%s %s\"?", command, meant)
 			} else if node.Flags != nil && slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Short == 'o' && f.PlaceHolder == "FILE" }) {

@@ -15,7 +15,7 @@ import (
 // named names an entity whose identifier may tell its kind.
 type named struct {
 	ID   string `arg:"" name:"id" complete:"id" help:"Identifier."`
-	Kind string `narrows:"" enum:"sbds,sbis,ebs,prjs," default:"" placeholder:"KIND" help:"Its kind, if the identifier does not tell it: sbds, sbis, ebs or prjs."`
+	Kind string `narrows:"" enum:"sbds,sbis,ebs,prjs,notes," default:"" placeholder:"KIND" help:"Its kind, if the identifier does not tell it: sbds, sbis, ebs, prjs or notes."`
 }
 
 // kind returns the kind of the entity.
@@ -25,7 +25,7 @@ func (n *named) kind() (oda.Kind, error) {
 		kind, ok = kindOf(n.ID)
 	}
 	if !ok {
-		return 0, &failure{exitUsage, visible(n.ID) + ": the identifier does not tell the kind; add --kind=sbds, sbis, ebs or prjs"}
+		return 0, &failure{exitUsage, visible(n.ID) + ": the identifier does not tell the kind; add --kind=sbds, sbis, ebs, prjs or notes"}
 	}
 	return kind, nil
 }

@@ -255,7 +255,7 @@ func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, t
 		return idPrinter(look).all(to.out, format, readable(limited(archive.SearchIDs(ctx, asked), s.Limit), damaged), failed)
 	}
 	if format == "json" || format == "yaml" || format == "csv" {
-		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: foundColumns}
+		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: oda.FoundColumns(kind)}
 		return print.all(to.out, format, readable(limited(archive.SearchJSON(ctx, asked), s.Limit), damaged), failed)
 	}
 	found := readable(limited(archive.Search(ctx, asked), s.Limit), damaged)
@@ -263,12 +263,6 @@ func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, t
 		return countedPrinter(look).all(to.out, "table", withCalls(ctx, archive, found), failed)
 	}
 	return foundPrinter(look).all(to.out, "table", found, failed)
-}
-
-// foundColumns are what CSV has of an entity that was found.
-var foundColumns = []string{
-	"kind", "id", "version", "created_by", "created_on", "last_modified_by", "last_modified_on", "telescope", "name", "targets", "references",
-	"status", "class", "status_at",
 }
 
 // documents prints documents one after the other.

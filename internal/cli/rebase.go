@@ -26,7 +26,7 @@ func restated(kind oda.Kind, text []byte, m oda.Metadata) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := description.Operation("store"+strings.ToUpper(kind.Prefix())).CheckWatched(text, oda.MaxDepth, summary.Watched)
+	index, err := description.Operation("store"+kind.Short()).CheckWatched(text, oda.MaxDepth, summary.Watched)
 	if err != nil {
 		return nil, errors.New(strings.TrimSuffix(err.Error(), "."))
 	}

@@ -112,6 +112,12 @@ func (g generator) value(s *openapi3.Schema) any {
 		return g.array(s)
 	case s.Type.Is("integer"):
 		return g.pick(json.Number("1"), json.Number("2.0"), json.Number("3e0"), json.Number("1e20"))
+	case s.Type.Is("number"):
+		return g.pick(json.Number("0"), json.Number("2400.5"), json.Number("1e3"))
+	case s.Type.Is("boolean"):
+		return g.pick(true, false)
+	case len(s.Enum) > 0:
+		return g.pick(s.Enum...)
 	case s.Type.Is("string"):
 		return g.text(s)
 	}
@@ -176,6 +182,8 @@ func (g generator) text(s *openapi3.Schema) any {
 	switch {
 	case s.Format == "timestamp":
 		return g.pick("2026-03-01", "2026-03-01T20:59:58.25Z", "2026-03-01 22:59", "2026-03-01T22:59:58+05:30")
+	case strings.HasPrefix(s.Pattern, "^https?:"):
+		return g.pick("https://tickets.example.org/REC-17", "http://x")
 	case strings.HasPrefix(s.Pattern, "^[!-~]"):
 		return g.pick("k", "5f0c7b1e-scan-0042", "~", strings.Repeat("!", 255))
 	case s.Not != nil:

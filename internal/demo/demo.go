@@ -1,11 +1,11 @@
 // Package demo fills an archive with a week that could have been: Projects,
 // SBDefinitions in several versions, SBInstances, and ExecutionBlocks with from
-// ten to thousands of calls, some of which failed. It writes over HTTP, as any
+// ten to thousands of calls, some of which failed, and what people say about all this. It writes over HTTP, as any
 // client does.
 //
 // Start reading at Fill. A week is planned first (plan.go), without an archive:
 // the same seed on the same day plans the same week. Documents are in
-// documents.go, and the calls of an observation in script.go. Live keeps observing
+// documents.go, the calls of an observation in script.go, and what people say in notes.go. Live keeps observing
 // after the week, at a human pace.
 package demo
 
@@ -43,13 +43,13 @@ const (
 
 // Done counts what was stored.
 type Done struct {
-	Projects, Definitions, Versions, Instances, Blocks, Calls, Failures, Statuses int
+	Projects, Definitions, Versions, Instances, Blocks, Calls, Failures, Statuses, Notes int
 }
 
 // String is a sentence for a person.
 func (d Done) String() string {
-	return fmt.Sprintf("%d Projects, %d SBDefinitions in %d versions, %d SBInstances, %d ExecutionBlocks with %d calls, %d of which failed, and %d statuses",
-		d.Projects, d.Definitions, d.Versions, d.Instances, d.Blocks, d.Calls, d.Failures, d.Statuses)
+	return fmt.Sprintf("%d Projects, %d SBDefinitions in %d versions, %d SBInstances, %d ExecutionBlocks with %d calls, %d of which failed, %d statuses, and %d notes",
+		d.Projects, d.Definitions, d.Versions, d.Instances, d.Blocks, d.Calls, d.Failures, d.Statuses, d.Notes)
 }
 
 // ErrPresent says that the archive has the week of this seed, or a part of it.
@@ -83,7 +83,7 @@ func Fill(ctx context.Context, acting func(user string) (*client.Client, error),
 	case oda.CodeOf(err) != oda.NotFound:
 		return Done{}, err
 	}
-	for _, step := range []func(context.Context, *plan) error{f.projects, f.definitions, f.observations} {
+	for _, step := range []func(context.Context, *plan) error{f.projects, f.definitions, f.observations, f.notes} {
 		if err := step(ctx, week); err != nil {
 			return f.done, err
 		}

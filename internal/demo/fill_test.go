@@ -55,7 +55,7 @@ func TestFillStoresAWeek(t *testing.T) {
 	}
 
 	stored := map[oda.Kind]int{}
-	versions, longest := 0, ""
+	versions, resolved, project := 0, 0, ""
 	for _, kind := range oda.Kinds {
 		for found, err := range archive.Search(t.Context(), search.Search{Kind: kind, Limit: 100}) {
 			if err != nil {
@@ -65,19 +65,24 @@ func TestFillStoresAWeek(t *testing.T) {
 			if kind == oda.SBDefinition {
 				versions += int(found.Metadata.Version)
 			}
-			longest = found.ID
+			if kind == oda.Project {
+				project = found.ID
+			}
+			if kind == oda.Note && found.Standing.Class == oda.ClassDone {
+				resolved++
+			}
 		}
 	}
 	want := demo.Done{
 		Projects: stored[oda.Project], Definitions: stored[oda.SBDefinition], Versions: versions,
-		Instances: stored[oda.SBInstance], Blocks: stored[oda.ExecutionBlock], Calls: done.Calls, Failures: done.Failures, Statuses: done.Statuses,
+		Instances: stored[oda.SBInstance], Blocks: stored[oda.ExecutionBlock], Calls: done.Calls, Failures: done.Failures, Statuses: done.Statuses, Notes: stored[oda.Note],
 	}
 	if done != want {
 		t.Errorf("stored are %v, want %v", done, want)
 	}
 
 	// The references hang together: from a Project one reaches the blocks.
-	provenance, err := archive.Provenance(t.Context(), oda.Project, longest)
+	provenance, err := archive.Provenance(t.Context(), oda.Project, project)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +95,7 @@ func TestFillStoresAWeek(t *testing.T) {
 	}
 	for _, kind := range oda.Kinds {
 		if reached[kind] == 0 {
-			t.Errorf("no %v is reached from the Project %s", kind, longest)
+			t.Errorf("no %v is reached from the Project %s", kind, project)
 		}
 	}
 
@@ -119,7 +124,8 @@ func TestFillStoresAWeek(t *testing.T) {
 	if ended[oda.ClassStopped] != 1 || ended[oda.ClassFailed] == 0 || ended[oda.ClassRunning] == 0 || ended[oda.ClassDone] < done.Blocks*3/4 {
 		t.Errorf("the classes of %d blocks are %v", done.Blocks, ended)
 	}
-	if want := 4*done.Blocks - 2*ended[oda.ClassRunning]; done.Statuses != want { // of a block and its instance: when it began, and how it ended
+	// Of a block and its instance: when it began, and how it ended.
+	if want := 4*done.Blocks - 2*ended[oda.ClassRunning] + resolved; done.Statuses != want || resolved == 0 {
 		t.Errorf("%d statuses were said, want %d", done.Statuses, want)
 	}
 

@@ -25,6 +25,7 @@ type plan struct {
 	projects     []project
 	definitions  []definition
 	observations []observation // by their beginning
+	notes        []note
 }
 
 // observation is one use of a definition: an instance, and the block with what
@@ -105,6 +106,7 @@ func newPlan(o Options) *plan {
 		p.project(of)
 	}
 	p.week(o.Now.UTC(), o.Longest)
+	p.remarks(o.Now.UTC())
 	return &p.plan
 }
 

@@ -42,6 +42,7 @@ type call struct {
 	failure   error
 	kind      oda.Kind
 	need      auth.Role // that the caller needs
+	own       bool      // recorders may only do it to what they have created
 	class     admission.Class
 	page      bool   // for people; its query is ignored
 	probe     bool   // a health check

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/auth"
 )
 
@@ -71,6 +72,23 @@ func (c *call) namesUser() bool { return c.caller == nil || c.caller.Means == au
 
 // telescopes returns the telescopes for which the caller may write, nil if any.
 func (c *call) telescopes() *oda.Telescopes { return c.caller.Where(c.need) }
+
+// asAllowed writes as an editor if the caller is one for what is written, else as a
+// recorder, who may only write to what the recorder has created. Where that makes no
+// difference, it writes with the role that the operation needs.
+func asAllowed[T any](c *call, w archive.Write, do func(archive.Write) (T, error)) (T, error) {
+	if !c.own {
+		return do(w)
+	}
+	if c.caller.Check(auth.Editor) == nil {
+		w.Telescopes = c.caller.Where(auth.Editor)
+		if done, err := do(w); w.Telescopes == nil || oda.CodeOf(err) != oda.Forbidden {
+			return done, err
+		}
+	}
+	w.Telescopes, w.Own = c.caller.Where(auth.Recorder), true
+	return do(w)
+}
 
 // forPeople returns the request for the page about an error. It carries the caller if one
 // is known, even if the request did not need one.

@@ -52,7 +52,7 @@ func (a *API) store(c *call) error {
 		return err
 	}
 	w := archive.Write{User: c.user, Telescopes: c.telescopes(), Condition: condition(c.r.Header), KeepRecords: records != ""}
-	e, err := a.cfg.Archive.Store(c.r.Context(), c.id, d, w)
+	e, err := asAllowed(c, w, func(w archive.Write) (*oda.Entity, error) { return a.cfg.Archive.Store(c.r.Context(), c.id, d, w) })
 	if err != nil {
 		return err
 	}

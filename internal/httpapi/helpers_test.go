@@ -16,7 +16,7 @@ import (
 	"oda/internal/test/must"
 )
 
-// kinds lists the four kinds as in the tables of the specification.
+// kinds lists the kinds of the specification.
 var kinds = []struct{ collection, idField string }{
 	{"sbds", "sbd_id"}, {"sbis", "sbi_id"}, {"ebs", "eb_id"}, {"prjs", "prj_id"},
 }

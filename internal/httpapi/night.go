@@ -21,7 +21,7 @@ func (a *API) night(c *call) error {
 	c.accept = true
 	switch content.Preferred(c.r.Header, "application/json", markdown, sheet.Media) {
 	case markdown:
-		text, err := a.cfg.Nights.ShiftLog(c.r.Context(), report)
+		text, err := a.cfg.Nights.ShiftLog(c.r.Context(), q, report)
 		if err != nil {
 			return err
 		}

@@ -76,12 +76,18 @@ func TestANightIsALogAndATable(t *testing.T) {
 	store(t, a, "/ebs/eb-3", `{"telescope":"ska_low","sbd_ref":"sbd-2","request_responses":[`+
 		`{"request":"a|b`+"`"+`","request_sent_at":"2026-03-01T22:00:00Z","error":{"detail":"odd.TooBad: no | way\nat all"}}]}`)
 	want(t, http.StatusOK, a.Do("POST", "/ebs/eb-3/status", `{"status":"Failed","reason":"wind | rain\nsnow","at":"2026-03-01T22:00:00Z"}`))
+	store(t, a, "/notes/note-1", `{"text":"Wind | *rain*\n\nstopped","level":"warning","from":"2026-03-01T21:10:00Z","to":"2026-03-01T21:50:00Z","time_lost_s":2400,"time_lost_type":"weather","about":[{"kind":"ebs","id":"eb-1"}]}`)
+	store(t, a, "/notes/note-2", `{"text":"receptor 17 is noisy","level":"problem","from":"2025-12-24T21:10:00Z"}`)
 	const query = "/night?date=2026-03-01&zone=Africa/Johannesburg"
 	log := want(t, http.StatusOK, a.Do("GET", query, "", "Accept", "text/markdown, text/csv;q=0.5"))
 	for _, line := range []string{
 		"# Night of 2026-03-01",
 		"From 2026-03-01 12:00 to 2026-03-02 12:00, Africa/Johannesburg.",
 		"**5 calls, 3 failed, in 3 blocks.** Busy 10 min 1 s, idle 10 h 49 min.",
+		"Outcomes of the blocks: 1 running, 1 failed.",
+		"Time lost: 40 min 0 s to weather.",
+		"- 23:10–23:50 **warning** Wind \\| \\*rain\\* stopped (DefaultUser, lost 40 min 0 s to weather, `eb-1`)",
+		"- 2025-12-24 23:10 **problem** receptor 17 is noisy (DefaultUser)",
 		"| ska_mid | 1 | 3 | 2 | 10 min 1 s | 10 h 49 min | 12:00:00 | 23:00:00 |",
 		"| Cen A `eb-1` | ska_mid | 12:00:00 | 23:00:00 | Executing | 3 | 2 |",
 		"| =HYPERLINK(\"x\") \\| \\*a\\* �\\[2J_b `eb-3` | ska_low | 00:00:00 | 00:00:00 | Failed: wind \\| rain snow | 1 | 1 |",

@@ -41,6 +41,7 @@ var problems = map[oda.Code]problemKind{
 	oda.KeyReused:          {http.StatusUnprocessableEntity, "The idempotency key was used for another request"},
 	oda.StatusMismatch:     {http.StatusUnprocessableEntity, "The current status is not the expected one"},
 	oda.UnknownVersion:     {http.StatusUnprocessableEntity, "There is no such version"},
+	oda.InvalidNote:        {http.StatusUnprocessableEntity, "The note contradicts itself"},
 	oda.DiffTooLarge:       {http.StatusUnprocessableEntity, "The documents are too large to compare"},
 	oda.RateLimited:        {http.StatusTooManyRequests, "Too many requests from one caller"},
 	oda.TooManyRunning:     {http.StatusTooManyRequests, "Too many calls are running"},

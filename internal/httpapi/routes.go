@@ -23,6 +23,7 @@ type route struct {
 	label     string    // under which its requests are counted, if not under the operation
 	role      auth.Role // that a caller needs
 	create    auth.Role // that a caller needs if the entity must be new; 0 if that makes no difference
+	own       bool      // recorders may only do it to what they have created
 	kind      oda.Kind  // of its entities; 0 if it is not about one kind
 	handle    handler
 	class     admission.Class // of its work, where the table says it; else see classOf
@@ -34,34 +35,41 @@ type route struct {
 // ofKinds are the operations that each kind has, with how their names end for the kind in
 // place of %s.
 func (a *API) ofKinds() (all []route) {
-	names := map[oda.Kind]string{oda.SBDefinition: "SBD", oda.SBInstance: "SBI", oda.ExecutionBlock: "EB", oda.Project: "PRJ"}
 	for _, kind := range oda.Kinds {
-		writer, teller := auth.Editor, auth.Editor
-		if kind == oda.ExecutionBlock {
-			writer = auth.Recorder // may begin a block, but not change one
+		creator := auth.Editor
+		if kind.RecordersBegin() {
+			creator = auth.Recorder
 		}
-		if kind == oda.ExecutionBlock || kind == oda.SBInstance {
-			teller = auth.Recorder // knows what came of what it executes
-		}
+		changer, ownChanges := writerOf(kind.RecordersChange())
+		teller, ownTells := writerOf(kind.RecordersTell())
 		for _, rt := range []route{
 			{operation: "list%ss", role: auth.Reader, handle: a.list},
 			{operation: "search%ss", role: auth.Reader, handle: a.search},
-			{operation: "create%s", role: writer, handle: a.create},
+			{operation: "create%s", role: creator, handle: a.create},
 			{operation: "get%s", role: auth.Reader, class: admission.Reading, handle: a.get},
 			{operation: "list%sVersions", role: auth.Reader, class: admission.Reading, handle: a.listVersions},
 			{operation: "get%sVersion", role: auth.Reader, class: admission.Reading, handle: a.getVersion},
 			{operation: "getStatusOf%s", role: auth.Reader, class: admission.Reading, handle: a.status},
-			{operation: "sayStatusOf%s", role: teller, handle: a.say},
+			{operation: "sayStatusOf%s", role: teller, own: ownTells, handle: a.say},
 			{operation: "listStatusesOf%s", role: auth.Reader, class: admission.Reading, handle: a.listStatuses},
 			{operation: "diff%s", role: auth.Reader, handle: a.diff},
 			{operation: "provenanceOf%s", role: auth.Reader, handle: a.provenance},
-			{operation: "store%s", role: auth.Editor, create: writer, handle: a.store},
+			{operation: "store%s", role: changer, create: creator, own: ownChanges, handle: a.store},
 		} {
-			rt.operation, rt.kind = fmt.Sprintf(rt.operation, names[kind]), kind
+			rt.operation, rt.kind = fmt.Sprintf(rt.operation, kind.Short()), kind
 			all = append(all, rt)
 		}
 	}
 	return all
+}
+
+// writerOf returns the role that is needed to write to entities of a kind, if those of some
+// people are open to recorders, and whether they must then be the recorder's own.
+func writerOf(open oda.Whose) (role auth.Role, own bool) {
+	if open == oda.Nobodys {
+		return auth.Editor, false
+	}
+	return auth.Recorder, open == oda.TheirOwn
 }
 
 // routes returns the whole interface. The API description has the method and the
@@ -207,7 +215,7 @@ func (a *API) registerPages(handle func(method, path string, rt route)) {
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, rt route) {
 	c := w.(*call)
 	c.r, c.kind, c.op, c.page, c.probe = r, rt.kind, a.contract.Operation(rt.operation), rt.page, rt.probe
-	c.class, c.counted = rt.class, rt.counted
+	c.class, c.counted, c.own = rt.class, rt.counted, rt.own
 	if rt.kind != 0 {
 		c.id = r.PathValue(rt.kind.IDField())
 	}

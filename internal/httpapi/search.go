@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 
@@ -60,18 +59,12 @@ type itemForm struct {
 	first, between string // before the first item, and between two
 }
 
-// foundColumns are the columns of a table of entities.
-var foundColumns = []string{
-	"kind", "id", "version", "created_by", "created_on", "last_modified_by", "last_modified_on", "telescope", "name", "targets", "references",
-	"status", "class", "status_at",
-}
-
 // write writes the answer up to its last item. It returns how many items of the
 // page could be read.
 func (p *itemForm) write(c *call, w *response, fields search.Fields, page *search.Page) (good int, err error) {
 	add := func(text []byte) error { _, err := w.Write(text); return err }
 	if p.table {
-		t, err := sheet.New(w, foundColumns)
+		t, err := sheet.New(w, oda.FoundColumns(c.kind))
 		if err != nil {
 			return 0, err
 		}
@@ -128,45 +121,11 @@ func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found, add 
 	text := rawjson.AppendQuoted(nil, f.ID)
 	if fields == search.Summaries {
 		var err error
-		if text, err = jsonOf(f); err != nil {
+		if text, err = f.MarshalJSON(); err != nil {
 			return nil, err
 		}
 	}
 	return func(*response) error { return add(text) }, nil
-}
-
-// The summary of an entity on the wire. A missing value is null or an empty list.
-type (
-	summaryItem struct {
-		oda.Ref
-		Metadata   json.RawMessage `json:"metadata"`
-		Telescope  *string         `json:"telescope"`
-		Name       *string         `json:"name"`
-		Targets    []targetItem    `json:"targets"`
-		References []oda.Reference `json:"references"`
-		Status     oda.Standing    `json:"status"`
-	}
-	targetItem struct {
-		Name *string `json:"name"`
-		RA   float64 `json:"ra"`
-		Dec  float64 `json:"dec"`
-	}
-)
-
-// jsonOf returns what a search answers with about an entity.
-func jsonOf(f *oda.Found) ([]byte, error) {
-	item := summaryItem{
-		Ref: f.Ref, Metadata: f.Metadata.AppendJSON(nil),
-		Telescope: orNull(f.Summary.Telescope), Name: orNull(f.Summary.Name), Targets: []targetItem{}, References: f.Summary.References,
-		Status: f.Standing,
-	}
-	for _, t := range f.Summary.Targets {
-		item.Targets = append(item.Targets, targetItem{orNull(t.Name), t.RA, t.Dec})
-	}
-	if item.References == nil {
-		item.References = []oda.Reference{}
-	}
-	return rawjson.Marshal(item)
 }
 
 // orNull returns nil for a value that is missing.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"oda"
+	"oda/archive"
 	"oda/internal/serving"
 )
 
@@ -24,7 +25,10 @@ func (a *API) say(c *call) error {
 	if err != nil {
 		return err
 	}
-	entry, err := a.cfg.Archive.Say(c.r.Context(), oda.ReadNewStatus(c.ref(), text, nodes), c.write(c.op.ID, text))
+	say := oda.ReadNewStatus(c.ref(), text, nodes)
+	entry, err := asAllowed(c, c.write(c.op.ID, text), func(w archive.Write) (*oda.Status, error) {
+		return a.cfg.Archive.Say(c.r.Context(), say, w)
+	})
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestDocumentsInFilesAreBounded(t *testing.T) {
 		"one that is larger":     {"a.json", document("sbd-1", most+1), ": " + large},
 		"compressed":             {"a.json.gz", compress(document("sbd-1", most+1)), ": " + large},
 		"lines":                  {"a.ndjson", document("sbd-1", most) + "\r\n" + document("sbd-2", most+1) + "\n" + document("sbd-3", most), "sbd-1\n:2: " + large + "\nsbd-3"},
-		"a last line":            {"a.ndjson", "{}\n" + strings.Repeat("x", 3<<20), ":1: it has none of eb_id, sbi_id, sbd_id and prj_id, so its kind is unknown\n:2: " + large},
+		"a last line":            {"a.ndjson", "{}\n" + strings.Repeat("x", 3<<20), ":1: it has none of eb_id, sbi_id, sbd_id, prj_id and note_id, so its kind is unknown\n:2: " + large},
 		"lines that never end":   {"a.ndjson.zst", string(expandingTo(t, document("sbd-1", most)+"\n", 32<<20)), "sbd-1\n:2: it cannot be read from here on: it is more than 1000 times as large as the file; if that is meant so, decompress the file, and import the result"},
 		"one that never ends":    {"a.json.zst", string(expandingTo(t, "", 32<<20)), ": " + large},
 	} {

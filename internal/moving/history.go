@@ -61,7 +61,7 @@ func newParser() (*parser, error) {
 	}
 	p := &parser{store: make(map[oda.Kind]*contract.Operation)}
 	for _, kind := range oda.Kinds {
-		p.store[kind] = description.Operation("store" + strings.ToUpper(kind.Prefix()))
+		p.store[kind] = description.Operation("store" + kind.Short())
 	}
 	return p, nil
 }
@@ -113,7 +113,7 @@ func identify(f *found) error {
 	if ids[f.Kind] == "" {
 		// An ExecutionBlock may name its SBInstance and its SBDefinition, and an
 		// SBInstance its SBDefinition. A folder may have the name of a kind by chance.
-		for _, kind := range []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project} {
+		for _, kind := range []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project, oda.Note} {
 			if kind == f.Kind {
 				break
 			}
@@ -129,7 +129,7 @@ func identify(f *found) error {
 	}
 	switch {
 	case f.Kind == 0:
-		return errors.New("it has none of eb_id, sbi_id, sbd_id and prj_id, so its kind is unknown")
+		return errors.New("it has none of eb_id, sbi_id, sbd_id, prj_id and note_id, so its kind is unknown")
 	case f.ID != "" && ids[f.Kind] != "" && ids[f.Kind] != f.ID:
 		return fmt.Errorf("it was found under the identifier %s, but its %s is %s", f.ID, f.Kind.IDField(), ids[f.Kind])
 	case f.ID == "":

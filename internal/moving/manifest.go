@@ -12,6 +12,7 @@ type Manifest struct {
 	SBInstances     int64 `json:"sbis"`
 	ExecutionBlocks int64 `json:"ebs"`
 	Projects        int64 `json:"prjs"`
+	Notes           int64 `json:"notes"`
 	Versions        int64 `json:"versions"`
 	Records         int64 `json:"records"`
 	Statuses        int64 `json:"statuses"`
@@ -44,6 +45,8 @@ func (m *Manifest) count(e *oda.LogEntry) {
 		m.ExecutionBlocks++
 	case oda.Project:
 		m.Projects++
+	case oda.Note:
+		m.Notes++
 	}
 }
 
@@ -76,6 +79,7 @@ func (m *Manifest) add(more *Manifest) {
 	m.SBInstances += more.SBInstances
 	m.ExecutionBlocks += more.ExecutionBlocks
 	m.Projects += more.Projects
+	m.Notes += more.Notes
 	m.Versions += more.Versions
 	m.Records += more.Records
 	m.Statuses += more.Statuses

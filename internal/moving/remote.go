@@ -230,14 +230,14 @@ func (r *remote) histories(ctx context.Context, report *Report, emit func(*histo
 		if err != nil && !errors.Is(err, errNoCollection) {
 			return err
 		}
-		if err != nil {
+		if err != nil && skaTables[kind] != "" { // notes may be missing
 			missing = append(missing, r.shown("/"+kind.Collection()))
 		}
 	}
 	switch {
-	case len(missing) > 0 && len(missing) < len(oda.Kinds) && report.Note != nil:
+	case len(missing) > 0 && len(missing) < len(skaKinds) && report.Note != nil:
 		report.Note(fmt.Sprintf("the archive has no %s, so nothing was read there", strings.Join(missing, " and no ")))
-	case len(missing) == len(oda.Kinds):
+	case len(missing) == len(skaKinds):
 		return fmt.Errorf("%s has none of /sbds, /sbis, /ebs and /prjs, so it is not the address of an archive; write it with the path of its interface, such as http://HOST/NAMESPACE/oda/api/v5", r.shown(""))
 	}
 	return nil

@@ -25,6 +25,9 @@ var skaTables = map[oda.Kind]string{
 	oda.SBDefinition: "tab_oda_sbd", oda.SBInstance: "tab_oda_sbi", oda.ExecutionBlock: "tab_oda_eb", oda.Project: "tab_oda_prj",
 }
 
+// skaKinds are the kinds that ska-db-oda has.
+var skaKinds = slices.DeleteFunc(slices.Clone(oda.Kinds[:]), func(kind oda.Kind) bool { return skaTables[kind] == "" })
+
 // skaTable is a table as a database has it.
 type skaTable struct {
 	kind oda.Kind
@@ -77,7 +80,7 @@ func (d *skaDatabase) close() { _ = d.conn.Close(context.Background()) }
 
 // find finds the tables. One that the search path has goes before others.
 func (d *skaDatabase) find(ctx context.Context) error {
-	for _, kind := range oda.Kinds {
+	for _, kind := range skaKinds {
 		name, columns, err := d.table(ctx, skaTables[kind])
 		if err != nil {
 			return err

@@ -147,7 +147,7 @@ func putAll(ctx context.Context, tx pgx.Tx, stores []*store, patience time.Durat
 // transaction that locks a count and then waits for a head would deadlock with one
 // that does it the other way round.
 func count(ctx context.Context, tx pgx.Tx, stores []*store) error {
-	var created [5]int64
+	var created [len(oda.Kinds) + 1]int64
 	for _, st := range stores {
 		if st.entity.Metadata.Version == 1 {
 			created[st.put.Kind]++

@@ -50,7 +50,7 @@ const (
 			AND ($12::bigint IS NULL OR h.last_sequence = $12)
 			AND ($13::text[] IS NULL OR h.version || '-' || h.last_modified_on = ANY ($13))
 			AND ($14::text[] IS NULL OR h.version || '-' || h.last_modified_on <> ALL ($14))
-			AND ($22::text[] IS NULL OR h.telescope IS NULL AND h.kind = 4 OR h.telescope = ANY ($22))
+			AND ($22::text[] IS NULL OR h.telescope IS NULL AND h.kind IN (4, 5) OR h.telescope = ANY ($22))
 			AND EXISTS (SELECT FROM heads s WHERE s.kind = h.kind AND s.identifier = h.identifier AND s.version = h.version)`
 	headReturns = ` RETURNING h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on, h.last_sequence`
 
@@ -131,7 +131,7 @@ const (
 	updateOnly = updateHeads + `(SELECT $2::text AS identifier, $3::text AS by, $4::bigint AS at, $5::bigint AS version, $6::text AS created_by,
 			$7::bigint AS created_on, $8::text AS last_modified_by, $9::bigint AS last_modified_on, $10::boolean AS compare, $11::bigint AS last_sequence,
 			$12::text AS runs, $13::text AS slots, $15::bigint AS hash, $16::bytea AS digest) p
-		WHERE ($17::text[] IS NULL OR h.telescope IS NULL AND h.kind = 4 OR h.telescope = ANY ($17)) AND` +
+		WHERE ($17::text[] IS NULL OR h.telescope IS NULL AND h.kind IN (4, 5) OR h.telescope = ANY ($17)) AND` +
 		updateMatches + updateBody + "$14" + updateSeal + `
 	SELECT version, created_by, created_on, last_modified_by, last_modified_on, last_sequence, NULL::bigint[] FROM head`
 	updateSeveral = updateHeads + `(SELECT * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],

@@ -46,7 +46,7 @@ const (
 
 	// What the next statuses follow from, and the statuses that the keys have added. A key is
 	// looked for in all kinds (schema/0001_archive.sql).
-	sayableBegin = `SELECT p.nth - 1, h.version, coalesce(h.telescope, ''), h.created_on, ` + standingColumns + `, ` + statusColumns + ` FROM `
+	sayableBegin = `SELECT p.nth - 1, h.version, coalesce(h.telescope, ''), h.created_by, h.created_on, ` + standingColumns + `, ` + statusColumns + ` FROM `
 	sayableRest  = `
 		CROSS JOIN LATERAL (SELECT * FROM heads WHERE kind = p.kind AND identifier = p.identifier OFFSET 0) h` + joinStanding + `
 		LEFT JOIN LATERAL (SELECT * FROM statuses WHERE identifier = p.identifier AND key = p.key OFFSET 0) e ON e.kind = p.kind`
@@ -181,13 +181,16 @@ func decide(ctx context.Context, conn *pgxpool.Conn, says []*saying, patience ti
 	batch.Queue(read, args...).Query(func(rows pgx.Rows) error {
 		var nth int
 		var version int64
-		var telescope string
+		var telescope, createdBy string
 		var createdOn oda.Instant
 		var now oda.Standing
 		var before statusRow
-		row := append(append([]any{&nth, &version, &telescope, &createdOn}, standingIn(&now)...), before.columns()...)
+		row := append(append([]any{&nth, &version, &telescope, &createdBy, &createdOn}, standingIn(&now)...), before.columns()...)
 		_, err := pgx.ForEachRow(rows, row, func() error {
-			b.add(says[nth], version, telescope, createdOn, now, &before)
+			w := says[nth]
+			if w.answer = w.Admit(telescope, createdBy); w.answer == nil {
+				b.add(w, version, createdOn, now, &before)
+			}
 			return nil
 		})
 		return err
@@ -200,10 +203,7 @@ func decide(ctx context.Context, conn *pgxpool.Conn, says []*saying, patience ti
 
 // add decides about one status. Before is the one that its key has already added, if there
 // is one.
-func (b *said) add(w *saying, version int64, telescope string, createdOn oda.Instant, now oda.Standing, before *statusRow) {
-	if w.answer = w.Admit(telescope); w.answer != nil {
-		return
-	}
+func (b *said) add(w *saying, version int64, createdOn oda.Instant, now oda.Standing, before *statusRow) {
 	if before.Sequence != 0 {
 		var row *engine.StatusRow
 		if row, w.answer = before.checked(); w.answer == nil {

@@ -311,17 +311,17 @@ const (
 // not for each number and name in it.
 var (
 	loggedChanges = placedNumbers + `
-	SELECT CASE WHEN kind BETWEEN 1 AND 4 THEN kind WHEN kind = 0 THEN 3 ELSE 0 END::smallint, id, version,
+	SELECT CASE WHEN kind BETWEEN 1 AND 5 THEN kind WHEN kind = 0 THEN 3 ELSE 0 END::smallint, id, version,
 		CASE WHEN kind = 0 THEN first ELSE 0 END, CASE WHEN kind = 0 THEN last ELSE 0 END, by, at, position
-	FROM ` + eachChange + ` WHERE kind NOT BETWEEN 17 AND 20 ORDER BY 1, 2, 3, 4`
+	FROM ` + eachChange + ` WHERE kind NOT BETWEEN 17 AND 21 ORDER BY 1, 2, 3, 4`
 
 	loggedStatuses = placedNumbers + `
-	SELECT (kind - 16)::smallint, id, version, last, by, at, position FROM ` + eachChange + ` WHERE kind BETWEEN 17 AND 20 ORDER BY 1, 2, 4`
+	SELECT (kind - 16)::smallint, id, version, last, by, at, position FROM ` + eachChange + ` WHERE kind BETWEEN 17 AND 21 ORDER BY 1, 2, 4`
 
 	eachChange = `(SELECT kind, id, version, first, last, by, at,
 		` + fitting("coalesce(position - sum(width) OVER (PARTITION BY number ORDER BY i DESC) + width, 9223372036854775807)") + ` AS position
 	FROM (
-		SELECT number, position, i, kind, id, version, first, last, by, at, last::numeric - first + CASE WHEN kind = 0 OR kind BETWEEN 17 AND 20 THEN 1 ELSE 2 END AS width FROM (
+		SELECT number, position, i, kind, id, version, first, last, by, at, last::numeric - first + CASE WHEN kind = 0 OR kind BETWEEN 17 AND 21 THEN 1 ELSE 2 END AS width FROM (
 			SELECT number, position, i, coalesce(n[2 * i - 1], '') AS id, coalesce(n[2 * i], '') AS by,
 				coalesce(p[5 * i - 4], -1) AS kind, coalesce(p[5 * i - 3], 0) AS version, coalesce(p[5 * i - 2], 0) AS first,
 				coalesce(p[5 * i - 1], 0) AS last, coalesce(p[5 * i], 0) AS at
@@ -463,7 +463,7 @@ func (v verifier) indexes(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	err = tx.QueryRow(ctx, "SELECT count(*) FROM counts WHERE kind BETWEEN 1 AND 4 AND shard BETWEEN 0 AND $1", countShards-1).Scan(&there)
+	err = tx.QueryRow(ctx, "SELECT count(*) FROM counts WHERE kind BETWEEN 1 AND 5 AND shard BETWEEN 0 AND $1", countShards-1).Scan(&there)
 	if err != nil {
 		return err
 	}

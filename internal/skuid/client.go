@@ -44,11 +44,7 @@ func NewClient(address string, types map[oda.Kind]string) (*Client, error) {
 		return nil, err
 	}
 	words := DefaultTypes()
-	for kind := range words {
-		word, ok := types[kind]
-		if !ok {
-			continue
-		}
+	for kind, word := range types {
 		if !validType(word) {
 			return nil, fmt.Errorf("identifier type of %s: the type is 1 to 16 lower-case letters, not %q", kind, word)
 		}

@@ -11,6 +11,7 @@ import (
 var entityTypes = map[string]string{
 	"dp":    "data product",
 	"eb":    "execution block",
+	"note":  "note",
 	"ob":    "observing block",
 	"obsq":  "observing sequence",
 	"obsqi": "observing sequence instance",
@@ -43,9 +44,10 @@ func DefaultTypes() map[oda.Kind]string {
 
 // ParseTypes parses a list such as "prj=opj,sbd=sbd": the prefix of a kind, and
 // the type to request for it from the identifier service. Other kinds keep
-// their default.
+// their default. Notes have no type unless the list names one.
 func ParseTypes(list string) (map[oda.Kind]string, error) {
 	types := DefaultTypes()
+	delete(types, oda.Note) // other services do not know it
 	if strings.TrimSpace(list) == "" {
 		return types, nil
 	}
@@ -58,7 +60,7 @@ func ParseTypes(list string) (map[oda.Kind]string, error) {
 		}
 		kind, ok := kindOfPrefix(left)
 		if !ok {
-			return nil, fmt.Errorf("identifier type %q: %q is not one of sbd, sbi, eb, prj", strings.TrimSpace(item), left)
+			return nil, fmt.Errorf("identifier type %q: %q is not one of sbd, sbi, eb, prj, note", strings.TrimSpace(item), left)
 		}
 		if named[kind] {
 			return nil, fmt.Errorf("identifier type %q: %s is named twice", strings.TrimSpace(item), left)

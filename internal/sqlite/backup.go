@@ -288,14 +288,19 @@ func (b *copying) snapshot() error {
 		return err
 	}
 	b.end.Entities = make(map[string]int64)
-	err := b.conn.query(`SELECT last_position, (SELECT max(number) FROM migrations), sbdefinitions, sbinstances, executionblocks, projects FROM state`,
-		func(stmt *sqlite.Stmt) error {
-			b.end.Taken, b.end.Position, b.end.Schema = time.Now().UTC(), stmt.ColumnInt64(0), stmt.ColumnInt64(1)
-			for i, kind := range oda.Kinds {
-				b.end.Entities[kind.Collection()] = stmt.ColumnInt64(i + 2)
-			}
+	for _, kind := range oda.Kinds {
+		b.end.Entities[kind.Collection()] = 0
+	}
+	err := b.conn.query("SELECT last_position, (SELECT max(number) FROM migrations) FROM state", func(stmt *sqlite.Stmt) error {
+		b.end.Taken, b.end.Position, b.end.Schema = time.Now().UTC(), stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+		return nil
+	})
+	if err == nil {
+		err = b.conn.query("SELECT kind, n FROM counts", func(stmt *sqlite.Stmt) error {
+			b.end.Entities[oda.Kind(stmt.ColumnInt64(0)).Collection()] = stmt.ColumnInt64(1)
 			return nil
 		})
+	}
 	if err == nil {
 		b.end.Pages, err = b.conn.number("PRAGMA page_count")
 	}

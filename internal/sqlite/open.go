@@ -66,8 +66,8 @@ type Store struct {
 	done  sync.WaitGroup // the writer
 	once  sync.Once
 
-	mu     sync.Mutex // guards counts, which only the writer changes
-	counts [5]int64   // by kind
+	mu     sync.Mutex                // guards counts, which only the writer changes
+	counts [len(oda.Kinds) + 1]int64 // by kind
 }
 
 // Open opens the archive in a file, or makes a new one, and brings its schema up to
@@ -150,15 +150,16 @@ func (s *Store) check(ctx context.Context, steps []step, tell ...func(migrate.St
 
 // checkLog compares where the log should end with where it ends.
 func (s *Store) checkLog() (int64, error) {
-	var last int64
-	err := s.writer.query(`SELECT last_position, sbdefinitions, sbinstances, executionblocks, projects FROM state`,
-		func(stmt *sqlite.Stmt) error {
-			last = stmt.ColumnInt64(0)
-			for i := range 4 {
-				s.counts[i+1] = stmt.ColumnInt64(i + 1)
-			}
-			return nil
-		})
+	last, err := s.writer.number("SELECT last_position FROM state")
+	if err != nil {
+		return 0, err
+	}
+	err = s.writer.query("SELECT kind, n FROM counts", func(stmt *sqlite.Stmt) error {
+		if kind := stmt.ColumnInt64(0); kind > 0 && kind < int64(len(s.counts)) {
+			s.counts[kind] = stmt.ColumnInt64(1)
+		}
+		return nil
+	})
 	if err != nil {
 		return 0, err
 	}

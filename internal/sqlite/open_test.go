@@ -299,7 +299,8 @@ func TestStartingReadsLittleOfALargeArchive(t *testing.T) {
 			INSERT INTO catalogue SELECT entity, x'00' FROM heads WHERE entity >= 10;
 			INSERT INTO versions (position, entity, version, stored_by, stored_on, sequence_before, sequence_after, slots, digest, seal, text)
 				SELECT entity, entity, 1, 'anna', created_on, 0, 0, x'', x'', x'', CAST('{}' AS BLOB) FROM heads WHERE entity >= 10;
-			UPDATE state SET last_position = (SELECT max(position) FROM versions), sbdefinitions = %d, indexed_entity = (SELECT max(entity) FROM heads)`, entities, entities))
+			UPDATE state SET last_position = (SELECT max(position) FROM versions), indexed_entity = (SELECT max(entity) FROM heads);
+			INSERT OR REPLACE INTO counts VALUES (1, %d)`, entities, entities))
 		d := disk.Watch(t, path)
 		s := open(t, path)
 		must.Do(t, s.Close())

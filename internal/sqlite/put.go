@@ -65,7 +65,7 @@ func (t *txn) put(ctx context.Context, puts []oda.Put, found []recordList, entri
 		}
 		if heads[i] = h; h != nil {
 			stored[i] = &h.metadata
-			if err := t.admit(h, puts[i].Telescopes, puts[i].Admit); err != nil {
+			if err := t.admit(h, puts[i].Telescopes != nil, puts[i].Admit); err != nil {
 				return nil, err
 			}
 		}

@@ -43,7 +43,7 @@ func (t *txn) append(add oda.Append, digests []oda.Digest, keys []oda.CallKeys) 
 	if h == nil {
 		return nil, oda.Missing(ref)
 	}
-	if err := t.admit(h, add.Telescopes, add.Admit); err != nil {
+	if err := t.admit(h, add.Telescopes != nil, add.Admit); err != nil {
 		return nil, err
 	}
 	receipts := make([]oda.Receipt, len(add.Records))

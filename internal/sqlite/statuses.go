@@ -87,7 +87,8 @@ func (t *txn) say(say *oda.NewStatus) (*oda.Status, error) {
 	if h == nil {
 		return nil, oda.Missing(say.Ref)
 	}
-	if err := t.admit(h, say.Telescopes, say.Admit); err != nil {
+	err = t.admit(h, say.Telescopes != nil || say.Own, func(telescope string) error { return say.Admit(telescope, h.metadata.CreatedBy) })
+	if err != nil {
 		return nil, err
 	}
 	if said, err := t.saidBefore(say.Ref, h, say.Key); said != nil || err != nil {

@@ -32,7 +32,7 @@ type txn struct {
 	conn     *conn
 	position int64 // the last one that was used
 	changes  []oda.Change
-	created  [5]int64
+	created  [len(oda.Kinds) + 1]int64
 	heads    map[oda.Ref]*head
 	said     bool  // a status was added
 	fault    error // of the database; the transaction must be rolled back
@@ -110,8 +110,8 @@ func (t *txn) head(ref oda.Ref) (*head, error) {
 
 // admit asks a rule whether a caller who is bound to telescopes may write to an
 // entity. The head does not have the telescope, since few callers are bound.
-func (t *txn) admit(h *head, bound *oda.Telescopes, rule func(stored string) error) error {
-	if bound == nil {
+func (t *txn) admit(h *head, bound bool, rule func(stored string) error) error {
+	if !bound {
 		return nil
 	}
 	var telescope string
@@ -189,11 +189,15 @@ func (t *txn) commit() error {
 	s := t.store
 	counts := s.counts // the writer alone changes them
 	for k, n := range t.created {
-		counts[k] += n
+		if counts[k] += n; n == 0 {
+			continue
+		}
+		if err := t.exec("INSERT INTO counts VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET n = excluded.n", int64(k), counts[k]); err != nil {
+			t.rollback()
+			return err
+		}
 	}
-	err := t.exec(`UPDATE state SET last_position = ?, sbdefinitions = ?, sbinstances = ?, executionblocks = ?, projects = ?, indexed_entity = ?`,
-		t.position, counts[1], counts[2], counts[3], counts[4], t.indexed)
-	if err != nil {
+	if err := t.exec("UPDATE state SET last_position = ?, indexed_entity = ?", t.position, t.indexed); err != nil {
 		t.rollback()
 		return err
 	}

@@ -348,18 +348,18 @@ func (v verifier) positions() error {
 // indexes compares the counts, the keys of creations and the index of terms with
 // the heads.
 func (v verifier) indexes() error {
-	err := v.query(`SELECT k.kind, k.n, (SELECT count(*) FROM heads WHERE kind = k.kind) FROM (SELECT 1 AS kind, sbdefinitions AS n FROM state
-		UNION ALL SELECT 2, sbinstances FROM state UNION ALL SELECT 3, executionblocks FROM state UNION ALL SELECT 4, projects FROM state) k`,
-		func(stmt *sqlite.Stmt) error {
-			if counted, there := stmt.ColumnInt64(1), stmt.ColumnInt64(2); counted != there {
-				v.report.Add(audit.Index, "the counts", "say that there are %d %ss, but there are %d", counted, audit.KindOf(stmt.ColumnInt64(0)), there)
+	for _, kind := range oda.Kinds {
+		err := v.query("SELECT coalesce((SELECT n FROM counts WHERE kind = ?1), 0), (SELECT count(*) FROM heads WHERE kind = ?1)", func(stmt *sqlite.Stmt) error {
+			if counted, there := stmt.ColumnInt64(0), stmt.ColumnInt64(1); counted != there {
+				v.report.Add(audit.Index, "the counts", "say that there are %d %ss, but there are %d", counted, kind, there)
 			}
 			return nil
-		})
-	if err != nil {
-		return err
+		}, int64(kind))
+		if err != nil {
+			return err
+		}
 	}
-	err = v.query(`SELECT indexed_entity, (SELECT coalesce(max(entity), 0) FROM heads) FROM state`, func(stmt *sqlite.Stmt) error {
+	err := v.query(`SELECT indexed_entity, (SELECT coalesce(max(entity), 0) FROM heads) FROM state`, func(stmt *sqlite.Stmt) error {
 		if indexed, last := stmt.ColumnInt64(0), stmt.ColumnInt64(1); indexed < 0 || indexed > last {
 			v.report.Add(audit.Index, "the index of words and references", "says that it has all entities up to %d, but the last one is %d", indexed, last)
 		}

@@ -35,6 +35,9 @@ type entityView struct {
 	Status   *statusView
 	Calls    *callsView // of a block
 	Runs     []otherRun // with which it may be compared
+	Note     *noteRow   // if it is one
+	Notes    []noteRow  // about the entity
+	AllNotes string     // address, if there are more
 }
 
 // Old reports whether the page shows a state that is out of date.
@@ -79,6 +82,14 @@ func (s *Site) entity(w http.ResponseWriter, r *http.Request, kind oda.Kind) err
 	}
 	if p := view.Status.Progress; p != nil && p.report != nil {
 		if err := s.runs(r.Context(), &view.Family, p.report); err != nil {
+			return err
+		}
+	}
+	if view.Notes, view.AllNotes, err = s.notesAbout(r.Context(), view.frame, ref); err != nil {
+		return err
+	}
+	if kind == oda.Note {
+		if view.Note, err = view.note(self, e); err != nil {
 			return err
 		}
 	}

@@ -21,9 +21,9 @@ func emptySite(t *testing.T) *Site {
 	t.Helper()
 	engine := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = engine.Close() })
-	names := naming.New(engine)
+	names, searcher := naming.New(engine), search.New(engine)
 	return New(Config{
-		Archive: archive.New(engine, nil), Searcher: search.New(engine), Names: names, Nights: night.New(engine, names), Calls: calls.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
+		Archive: archive.New(engine, nil), Searcher: searcher, Names: names, Nights: night.New(engine, names, searcher), Calls: calls.New(engine), Version: "1.2.3<b>", Engine: "sqlite",
 	})
 }
 

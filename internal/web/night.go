@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,6 +38,9 @@ type nightView struct {
 	Failing        []failureTable
 	Odd            []oddRow
 	Weeks          nightWeeks
+	Said           []noteRow
+	Open           []noteRow
+	LostTo         []lostTo
 
 	zone    *time.Location // of the night
 	now     time.Time
@@ -119,6 +123,9 @@ func (s *Site) night(w http.ResponseWriter, r *http.Request) error {
 	view.zone = view.now.Location()
 	view.lead(clean, s.cfg.Nights.Zones())
 	view.Weeks = s.nightWeeks(r.Context(), view, clean)
+	if err := s.fillSaid(r.Context(), view, q); err != nil {
+		return err
+	}
 	if view.Calls == 0 {
 		view.Before, view.After = s.nightsAround(r.Context(), q, clean)
 	} else if err := s.fillNight(r.Context(), view); err != nil {
@@ -137,11 +144,35 @@ func (s *Site) nightLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := s.cfg.Nights.ShiftLog(r.Context(), report)
+	text, err := s.cfg.Nights.ShiftLog(r.Context(), q, report)
 	if err != nil {
 		return err
 	}
 	newFile("text/plain; charset=utf-8", text).serve(w, r, privateCache, pagePolicy)
+	return nil
+}
+
+// lostTo is how much time was lost to something.
+type lostTo struct {
+	Type oda.Loss
+	For  string
+}
+
+// fillSaid tells what people said about the night, and what is unresolved.
+func (s *Site) fillSaid(ctx context.Context, view *nightView, q night.Query) error {
+	view.Said = view.noteRows(view.Notes, view.zone, false)
+	open, err := s.cfg.Nights.Unresolved(ctx, q)
+	if err != nil {
+		return err
+	}
+	open = slices.DeleteFunc(open, func(f oda.Found) bool { // of the night itself
+		from, _ := f.Summary.Remark.Interval(f.Metadata.CreatedOn)
+		return from >= q.From
+	})
+	view.Open = view.noteRows(open, view.zone, true)
+	for _, one := range view.TimeLost {
+		view.LostTo = append(view.LostTo, lostTo{one.Type, showElapsed(one.Lost)})
+	}
 	return nil
 }
 
@@ -264,6 +295,14 @@ func (v *nightView) Clock(m oda.Moment) clock {
 
 // Number is how many blocks there are.
 func (v *nightView) Number() int64 { return int64(len(v.Blocks)) }
+
+// Printed is how many blocks are printed, so that a night is printed on one page.
+func (v *nightView) Printed() int {
+	if len(v.Said) > 0 {
+		return 6
+	}
+	return 25
+}
 
 // FailedObservations is how many of them failed.
 func (v *nightView) FailedObservations() int { return len(v.Wrong) + v.MoreWrong }

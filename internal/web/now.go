@@ -29,7 +29,8 @@ type nowView struct {
 	Zone       string // of the archive
 	Late       bool   // what was done tonight is not all known yet
 	Failed     *failedSince
-	Newest     []row // blocks, as far as they are read
+	Notes      []noteRow // of the night, the newest first
+	Newest     []row     // blocks, as far as they are read
 
 	found []oda.Found // the newest blocks
 }
@@ -102,6 +103,7 @@ const (
 	nowCalls      = 3  // of a block
 	nowOverlap    = 2  // rows of a telescope in the strip
 	saidRunning   = 20 // blocks that should be running
+	nowNotes      = 4
 	nowOnWall     = 12 // newest blocks, where no telescope is known
 
 	latestTime = 10 * time.Millisecond // to find the last call of a telescope that failed
@@ -387,6 +389,9 @@ func (s *Site) addNight(ctx context.Context, v *nowView, report *night.Report, n
 	v.Noon, v.Night = drawn.Begin(), v.Root+"night"+question(url.Values{"date": {night.Of(report.From.Time().In(drawn.zone))}})
 	params := url.Values{"outcome": {string(oda.CallFailed)}, "from": {inAddress(oda.Instant(report.From))}}
 	v.Failed = &failedSince{report.Failures, v.Root + callsHref(params)}
+	latest := slices.Clone(report.Notes[max(0, len(report.Notes)-nowNotes):])
+	slices.Reverse(latest)
+	v.Notes = v.noteRows(latest, drawn.zone, false)
 	if report.Calls == 0 {
 		return
 	}

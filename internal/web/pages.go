@@ -89,7 +89,7 @@ func (f frame) Files() string {
 
 // Kinds lists the kinds for the navigation, the most looked at first.
 func (frame) Kinds() []oda.Kind {
-	return []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project}
+	return []oda.Kind{oda.ExecutionBlock, oda.SBInstance, oda.SBDefinition, oda.Project, oda.Note}
 }
 
 // EntityHref is the address of an entity.

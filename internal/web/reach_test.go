@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,10 @@ func TestANightPrintsOnOnePage(t *testing.T) {
 		at := busy.Add(time.Duration(i) * 5 * time.Minute)
 		s.Must("PUT", fmt.Sprintf("/ebs/eb-busy-%d", i), fmt.Sprintf(`{"telescope":"ska_%d","request_responses":[{"request":"f%d","status":"ERROR","request_sent_at":"%s","response_received_at":"%s"}]}`,
 			i%4, i, at.Format(time.RFC3339), at.Add(time.Minute).Format(time.RFC3339)))
+	}
+	for i := range 40 {
+		s.Must("PUT", fmt.Sprintf("/notes/note-busy-%d", i), fmt.Sprintf(`{"text":%q,"level":"problem","time_lost_s":60,"tags":["wind"],"from":"%s"}`,
+			strings.Repeat("- much to say\n", 30), busy.AddDate(0, 0, -i%2).Format(time.RFC3339)))
 	}
 	for _, date := range []string{time.Now().UTC().AddDate(0, 0, -2).Format(time.DateOnly), "2001-01-01", "2026-01-31"} {
 		do(t, ctx, chromedp.Navigate(s.base+"/night?date="+date))

@@ -85,7 +85,7 @@ func (s site) behindProxy(t *testing.T, prefix string) site {
 func (s site) ids(t *testing.T, search string) []string {
 	t.Helper()
 	answer := s.Must("GET", search, "")
-	return regexp.MustCompile(`(?:sbd|sbi|eb|prj)-[a-z0-9-]+`).FindAllString(strings.Split(answer.Text(), `"next"`)[0], -1)
+	return regexp.MustCompile(`(?:sbd|sbi|eb|prj|note)-[a-z0-9-]+`).FindAllString(strings.Split(answer.Text(), `"next"`)[0], -1)
 }
 
 // tour is an address of each page, in the ways in which it may look. The first of each

@@ -90,6 +90,16 @@ func Cut(text string, most int) string {
 	return text[:end]
 }
 
+// CutRunes returns a text, cut to so many characters.
+func CutRunes(text string, most int) string {
+	for at := range text {
+		if most--; most < 0 {
+			return text[:at]
+		}
+	}
+	return text
+}
+
 // Fold returns the same letter for all cases of a letter. It goes by way of the
 // upper case, since two lower cases (σ and ς) may share one.
 func Fold(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }

@@ -229,7 +229,7 @@ CREATE TABLE counts (
     n     bigint   NOT NULL,
     PRIMARY KEY (kind, shard)
 ) WITH (fillfactor = 50);
-INSERT INTO counts SELECT kind, shard, 0 FROM generate_series(1, 4) AS kind, generate_series(0, 15) AS shard;
+INSERT INTO counts SELECT kind, shard, 0 FROM generate_series(1, 5) AS kind, generate_series(0, 15) AS shard;
 
 -- Calls that have begun and not ended (running.go). They are no part of the history, so
 -- their table is not logged: it is empty after a crash, and on a standby that took over.
@@ -351,7 +351,7 @@ BEGIN
 END $$;
 
 CREATE VIEW documents AS
-SELECT (ARRAY['SBDefinition', 'SBInstance', 'ExecutionBlock', 'Project'])[h.kind] AS kind,
+SELECT (ARRAY['SBDefinition', 'SBInstance', 'ExecutionBlock', 'Project', 'Note'])[h.kind] AS kind,
        h.identifier, h.version, h.created_by, timestamptz 'epoch' + h.created_on * interval '1 microsecond' AS created_on,
        h.last_modified_by, timestamptz 'epoch' + h.last_modified_on * interval '1 microsecond' AS last_modified_on,
        archive_jsonb(archive_render(v.text, v.slots, h.version, h.created_by, h.created_on, h.last_modified_by, h.last_modified_on,
@@ -370,7 +370,7 @@ SELECT r.identifier AS eb_id, r.sequence, r.version, r.recorded_by,
 FROM records r;
 
 CREATE VIEW said_statuses AS
-SELECT (ARRAY['SBDefinition', 'SBInstance', 'ExecutionBlock', 'Project'])[kind] AS kind, identifier, sequence, version, status,
+SELECT (ARRAY['SBDefinition', 'SBInstance', 'ExecutionBlock', 'Project', 'Note'])[kind] AS kind, identifier, sequence, version, status,
        (ARRAY['planned', 'running', 'done', 'failed', 'stopped'])[class] AS class, reason,
        timestamptz 'epoch' + at * interval '1 microsecond' AS at, previous, current, said_by,
        timestamptz 'epoch' + said_on * interval '1 microsecond' AS said_on, key

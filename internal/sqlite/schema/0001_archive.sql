@@ -19,7 +19,7 @@
 -- three columns are empty unless the entity was created with an idempotency key.
 CREATE TABLE heads (
     entity           INTEGER PRIMARY KEY,
-    kind             INTEGER NOT NULL, -- 1 SBDefinition, 2 SBInstance, 3 ExecutionBlock, 4 Project
+    kind             INTEGER NOT NULL, -- 1 SBDefinition, 2 SBInstance, 3 ExecutionBlock, 4 Project, 5 Note
     identifier       TEXT    NOT NULL,
     version          INTEGER NOT NULL,
     created_by       TEXT    NOT NULL,
@@ -175,15 +175,17 @@ CREATE TABLE unindexed (
     entity INTEGER PRIMARY KEY
 ) STRICT;
 
--- One row, written with every commit: where the log ends, how many entities of each kind
--- there are, and how far the index of terms has come.
+-- One row, written with every commit: where the log ends, and how far the index of terms
+-- has come.
 CREATE TABLE state (
-    one             INTEGER PRIMARY KEY CHECK (one = 1),
-    last_position   INTEGER NOT NULL,
-    sbdefinitions   INTEGER NOT NULL,
-    sbinstances     INTEGER NOT NULL,
-    executionblocks INTEGER NOT NULL,
-    projects        INTEGER NOT NULL,
-    indexed_entity  INTEGER NOT NULL
+    one            INTEGER PRIMARY KEY CHECK (one = 1),
+    last_position  INTEGER NOT NULL,
+    indexed_entity INTEGER NOT NULL
 ) STRICT;
-INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0);
+INSERT INTO state VALUES (1, 0, 0);
+
+-- How many entities of a kind there are. A kind without any has no row.
+CREATE TABLE counts (
+    kind INTEGER PRIMARY KEY,
+    n    INTEGER NOT NULL
+) STRICT;

@@ -54,7 +54,7 @@ func NewServer(tb testing.TB, engine oda.Engine) *Server {
 	tb.Helper()
 	archive := archive.New(engine, random{})
 	searcher, tracer, names, finder := search.New(engine), provenance.New(engine), naming.New(engine), calls.New(engine)
-	nights := night.New(engine, names)
+	nights := night.New(engine, names, searcher)
 	progress := progress.New(engine, nights)
 	following, stop := context.WithCancel(context.Background())
 	hub := feed.New(following, archive, 64, time.Minute)

@@ -367,7 +367,7 @@ func (w *writer) several(ctx context.Context, mark string, refs ...oda.Ref) {
 // create stores a new entity under an identifier that the archive chooses.
 func (w *writer) create(ctx context.Context, mark string) {
 	kind := oda.Kinds[rand.N(len(oda.Kinds))]
-	body := fmt.Appendf(nil, `{"mark":%q}`, mark)
+	body := fmt.Appendf(nil, `{"mark":%q,"text":"a note has one"}`, mark)
 	sent := w.load.send(mark, w.name, 1)
 	document, err := untilClear(ctx, w, func(ctx context.Context) (*client.Document, error) {
 		if kind == oda.ExecutionBlock {

@@ -57,7 +57,7 @@ type direct struct {
 
 // directTo returns an archive that asks an engine itself.
 func directTo(engine oda.Engine) direct {
-	nights := night.New(engine, naming.New(engine))
+	nights := night.New(engine, naming.New(engine), search.New(engine))
 	return direct{engine, engine, nights, progress.New(engine, nights), asking.New(engine)}
 }
 

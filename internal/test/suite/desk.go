@@ -38,6 +38,7 @@ func (d *desk) as(user string) *desk {
 // write returns the write of a document.
 func (d *desk) write(ref oda.Ref, text string) writing {
 	d.tb.Helper()
+	text = worded(ref.Kind, text)
 	return writing{Put(Document(d.tb, ref.Kind, text), ref.ID, d.user, d.clock.Now()), text}
 }
 

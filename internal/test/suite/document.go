@@ -34,18 +34,30 @@ func Read(operation string, kind oda.Kind, text []byte) (*oda.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := d.Operation(operation+strings.ToUpper(kind.Prefix())).CheckWatched(text, maxDepth, summary.Watched)
+	index, err := d.Operation(operation+kind.Short()).CheckWatched(text, maxDepth, summary.Watched)
 	if err != nil {
 		return nil, err
 	}
 	return oda.NewDocument(kind, text, index, 0, ""), nil
 }
 
+// worded gives a note that says nothing something to say, for scenarios of every kind.
+func worded(kind oda.Kind, text string) string {
+	members, isObject := strings.CutPrefix(text, "{")
+	if kind != oda.Note || !isObject || strings.Contains(text, `"text":`) {
+		return text
+	}
+	if strings.TrimSpace(members) != "}" {
+		members = "," + members
+	}
+	return `{"text":"a word"` + members
+}
+
 // Document parses a text as the body with which an entity of this kind is stored by
 // identifier.
 func Document(tb TB, kind oda.Kind, text string) *oda.Document {
 	tb.Helper()
-	d, err := Read("store", kind, []byte(text))
+	d, err := Read("store", kind, []byte(worded(kind, text)))
 	if err != nil {
 		tb.Fatalf("the document %s: %v", text, err)
 	}

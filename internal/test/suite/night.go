@@ -20,6 +20,7 @@ import (
 	"oda/internal/test/must"
 	"oda/naming"
 	"oda/night"
+	"oda/search"
 )
 
 var nights = []scenario{
@@ -45,12 +46,95 @@ var nights = []scenario{
 	}},
 }
 
+// notesOfNights says what a report tells of notes, and what is unresolved.
+var notesOfNights = []scenario{
+	{"a night has the notes that meet it, and the time that was lost in it", func(t *testing.T, d *desk) {
+		d.mustPut(note("late"), `{"text":"late","from":"2026-03-02T04:00:00Z","time_lost_s":60,"time_lost_type":"weather"}`)
+		d.mustPut(note("wind"), `{"text":"wind","from":"2026-03-01T21:10:00Z","to":"2026-03-01T21:50:00Z","time_lost_s":2400.5,"time_lost_type":"weather","telescope":"ska_mid"}`)
+		d.mustPut(note("before"), `{"text":"since the day","from":"2026-03-01T09:00:00Z","to":"2026-03-01T12:00:01Z","time_lost_s":100,"telescope":"ska_low"}`)
+		d.mustPut(note("other"), `{"text":"something","from":"2026-03-01T12:00:00Z","time_lost_s":7}`)
+		d.mustPut(note("ended"), `{"text":"ended","from":"2026-03-01T09:00:00Z","to":"2026-03-01T12:00:00Z"}`)
+		d.mustPut(note("next"), `{"text":"next","from":"2026-03-02T12:00:00Z","time_lost_s":1}`)
+		d.mustPut(note("gone"), `{"text":"gone","from":"2026-03-01T13:00:00Z","time_lost_s":1,"withdrawn":true}`)
+		for telescope, want := range map[string]struct {
+			notes []string
+			lost  []night.TimeLost
+		}{
+			"":        {[]string{"before", "other", "wind", "late"}, []night.TimeLost{{Type: oda.LostToWeather, Lost: 2_460_500_000}, {Type: oda.LostToOther, Lost: 7_000_000}}},
+			"ska_mid": {[]string{"other", "wind", "late"}, []night.TimeLost{{Type: oda.LostToWeather, Lost: 2_460_500_000}, {Type: oda.LostToOther, Lost: 7_000_000}}},
+			"ska_low": {[]string{"before", "other", "late"}, []night.TimeLost{{Type: oda.LostToWeather, Lost: 60_000_000}, {Type: oda.LostToOther, Lost: 7_000_000}}},
+		} {
+			report := must.Get(d.store.Night(d.ctx, client.Night{Date: "2026-03-01", Zone: "UTC", Telescope: telescope}))(t)
+			notes := []string{}
+			for _, f := range report.Notes {
+				notes = append(notes, f.ID)
+			}
+			same(t, "the notes of "+telescope, notes, want.notes)
+			same(t, "the time lost at "+telescope, report.TimeLost, want.lost)
+		}
+	}},
+	{"of many notes the first 500 are told, and all time is lost", func(t *testing.T, d *desk) {
+		var puts []writing
+		for i := range 1203 {
+			text := fmt.Sprintf(`{"text":"x","from":%q,"time_lost_s":1}`, at("2026-03-01T12:00:00Z").Add(time.Duration(i*7%1203)*time.Minute).Format(time.RFC3339))
+			puts = append(puts, d.write(note(fmt.Sprintf("n%04d", i*7%1203)), text))
+		}
+		for some := range slices.Chunk(puts, 100) {
+			must.Get(d.store.Put(d.ctx, some))(t)
+		}
+		report := must.Get(d.store.Night(d.ctx, client.Night{Date: "2026-03-01", Zone: "UTC"}))(t)
+		same(t, "how many", len(report.Notes), 500)
+		for i, f := range report.Notes {
+			same(t, "a note", f.ID, fmt.Sprintf("n%04d", i))
+		}
+		same(t, "the time lost", report.TimeLost, []night.TimeLost{{Type: oda.LostToOther, Lost: 1203_000_000}})
+	}},
+	{"a block with a call that goes on is running", func(t *testing.T, d *desk) {
+		for _, id := range []string{"a", "b"} {
+			d.mustPut(eb(id), `{"telescope":"ska_mid",`+listing(sentOn("2026-03-01T23:00:00Z"))+`}`)
+		}
+		d.mustBegin(d.begun("b", "k"))
+		running := func() (ids []string) {
+			for _, b := range must.Get(d.store.Night(d.ctx, client.Night{Date: "2026-03-01", Zone: "UTC"}))(t).Blocks {
+				if b.Running {
+					ids = append(ids, b.ID)
+				}
+			}
+			return ids
+		}
+		same(t, "those that run", running(), []string{"b"})
+		d.mustSay(d.saying(eb("a"), "Executing"))
+		same(t, "those that run, as somebody says", running(), []string{"a", "b"})
+		must.Do(t, d.store.Withdraw(d.ctx, d.begun("b", "k")))
+		same(t, "those that run in the end", running(), []string{"a"})
+	}},
+}
+
 // nightsInside need an engine itself.
 var nightsInside = []scenario{
+	{"unresolved is what began before the end of the night, until somebody resolves it", func(t *testing.T, d *desk) {
+		reporter := night.New(d.engine, naming.New(d.engine), search.New(d.engine))
+		open := func(date, telescope string) []string {
+			q := must.Get(new(night.Zones).Parse(map[string][]string{"date": {date}, "telescope": {telescope}, "zone": {"UTC"}}))(t)
+			ids := []string{}
+			for _, f := range must.Get(reporter.Unresolved(d.ctx, q))(t) {
+				ids = append(ids, f.ID)
+			}
+			return ids
+		}
+		d.mustPut(note("old"), `{"text":"receptor 17 is noisy","level":"problem","from":"2025-01-01","telescope":"ska_mid"}`)
+		d.mustPut(note("new"), `{"text":"receptor 18 is noisy","level":"problem","from":"2026-03-01T23:00:00Z"}`)
+		d.mustPut(note("info"), `{"text":"nothing","from":"2026-03-01T23:00:00Z"}`)
+		same(t, "that night", open("2026-03-01", "ska_mid"), []string{"new", "old"})
+		same(t, "the night before", open("2026-02-28", "ska_mid"), []string{"old"})
+		same(t, "of another telescope", open("2026-03-01", "ska_low"), []string{"new"})
+		d.mustSay(d.saying(note("old"), "Resolved"))
+		same(t, "once it is resolved", open("2026-03-01", "ska_mid"), []string{"new"})
+	}},
 	{"what was read of a night is not read again until it changes", func(t *testing.T, d *desk) {
 		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		store := &reading{Engine: d.engine}
-		reporter := night.New(store, naming.New(store))
+		reporter := night.New(store, naming.New(store), search.New(store))
 		mustRead := func(what string, most int64, calls int64) {
 			t.Helper()
 			store.records.Store(0)
@@ -81,7 +165,7 @@ var nightsInside = []scenario{
 	}},
 	{"records that come while a night is reported are in it whole or not at all", func(t *testing.T, d *desk) {
 		d.mustPut(eb("b"), `{}`)
-		reporter := night.New(d.engine, naming.New(d.engine))
+		reporter := night.New(d.engine, naming.New(d.engine), search.New(d.engine))
 		q := night.Query{From: oda.InstantOf(at("2026-03-01T12:00:00Z")), To: oda.InstantOf(at("2026-03-02T12:00:00Z"))}
 		stop, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -257,7 +341,7 @@ func (o *observatory) compare(t *rapid.T) {
 func (o *observatory) night(t *rapid.T, from, to time.Time, telescope string) night.Report {
 	report := night.Report{
 		From: oda.Moment(oda.InstantOf(from)), To: oda.Moment(oda.InstantOf(to)), Blocks: []night.Block{}, Slowest: []night.SlowCall{},
-		FailuresByRequest: []night.FailedRequest{}, Notes: []json.RawMessage{}, TimeLost: []night.TimeLost{},
+		FailuresByRequest: []night.FailedRequest{}, Notes: []oda.Found{}, TimeLost: []night.TimeLost{},
 	}
 	var all []observedCall
 	requests := map[string]night.FailedRequest{}

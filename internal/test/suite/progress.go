@@ -174,7 +174,7 @@ var progressInside = []scenario{
 	}},
 	{"the progress of 200 definitions and 1,000 runs is known at once", func(t *testing.T, d *desk) {
 		d.largeProject(200, 5, 20)
-		reporter := progress.New(d.engine, night.New(d.engine, nil))
+		reporter := progress.New(d.engine, night.New(d.engine, nil, nil))
 		var times []time.Duration
 		for range proof.Rounds(3, 300) {
 			began := time.Now()
@@ -195,7 +195,7 @@ var progressInside = []scenario{
 	{"what was read of a block is not read again until it changes", func(t *testing.T, d *desk) {
 		d.largeProject(2, 3, 10)
 		store := &reading{Engine: d.engine}
-		reporter := progress.New(store, night.New(store, nil))
+		reporter := progress.New(store, night.New(store, nil, nil))
 		mustRead := func(what string, most int64, calls int64) {
 			t.Helper()
 			store.records.Store(0)

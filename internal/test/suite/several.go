@@ -104,14 +104,14 @@ var several = []scenario{
 	{"a thousand entities are stored at once", func(t *testing.T, d *desk) {
 		puts := make([]writing, 1000)
 		for i := range puts {
-			puts[i] = d.write(oda.Ref{Kind: oda.Kinds[i%4], ID: fmt.Sprintf("e%d", i/4)}, fmt.Sprintf(`{"n":%d}`, i))
+			puts[i] = d.write(oda.Ref{Kind: oda.Kinds[i%5], ID: fmt.Sprintf("e%d", i/5)}, fmt.Sprintf(`{"n":%d}`, i))
 		}
 		entities := must.Get(d.store.Put(d.ctx, puts))(t)
 		for i := range puts {
 			same(t, "the entity", entities[i].Ref, puts[i].Ref)
 		}
 		for kind, n := range d.counts() {
-			same(t, kind.String(), n, int64(250))
+			same(t, kind.String(), n, int64(200))
 		}
 	}},
 }

@@ -38,10 +38,11 @@ type spoken struct {
 // speak serves an engine until the test ends.
 func speak(tb testing.TB, engine oda.Engine) spoken {
 	tb.Helper()
-	nights := night.New(engine, naming.New(engine))
+	searcher := search.New(engine)
+	nights := night.New(engine, naming.New(engine), searcher)
 	api, err := httpapi.New(httpapi.Config{
 		Archive: archive.New(guided{engine}, named{}), Gate: auth.NewGate(), Log: slog.New(slog.DiscardHandler),
-		Searcher: search.New(engine), Provenance: provenance.New(engine), Nights: nights, Calls: asking.New(engine),
+		Searcher: searcher, Provenance: provenance.New(engine), Nights: nights, Calls: asking.New(engine),
 		Progress: progress.New(engine, nights),
 		Bounds:   httpapi.Bounds{Body: 64 << 20, InFlight: 256 << 20, Depth: maxDepth},
 	})

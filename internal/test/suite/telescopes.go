@@ -39,7 +39,7 @@ var beyond = strings.Repeat("mid", 1000)
 func mayStore(kind oda.Kind, stored, sent string) bool {
 	own := func(telescope string) bool { return telescope == "mid" || telescope == "aux" }
 	switch kind {
-	case oda.Project:
+	case oda.Project, oda.Note:
 		return (own(stored) || stored == none || stored == absent) && (own(sent) || sent == none)
 	case oda.ExecutionBlock:
 		return own(stored) && own(sent) || stored == absent && (own(sent) || sent == none)

@@ -130,7 +130,7 @@ var versions = []scenario{
 		}
 	}},
 	{"entities are counted by kind", func(t *testing.T, d *desk) {
-		same(t, "the count", d.counts(), map[oda.Kind]int64{oda.SBDefinition: 0, oda.SBInstance: 0, oda.ExecutionBlock: 0, oda.Project: 0})
+		same(t, "the count", d.counts(), map[oda.Kind]int64{oda.SBDefinition: 0, oda.SBInstance: 0, oda.ExecutionBlock: 0, oda.Project: 0, oda.Note: 0})
 		d.mustPut(sbd("s"), `{}`)
 		d.mustPut(eb("b"), `{}`)
 		d.mustPut(eb("c"), `{}`)
@@ -140,7 +140,7 @@ var versions = []scenario{
 		refused(t, err, oda.MetadataMismatch)
 		_, err = d.store.Put(d.ctx, []writing{d.write(sbd("s"), `{}`), d.write(sbd("new"), `{}`)})
 		refused(t, err, oda.MetadataMismatch)
-		same(t, "the count", d.counts(), map[oda.Kind]int64{oda.SBDefinition: 1, oda.SBInstance: 0, oda.ExecutionBlock: 2, oda.Project: 0})
+		same(t, "the count", d.counts(), map[oda.Kind]int64{oda.SBDefinition: 1, oda.SBInstance: 0, oda.ExecutionBlock: 2, oda.Project: 0, oda.Note: 0})
 	}},
 }
 
