@@ -241,9 +241,14 @@ func (s *find) asked(kind oda.Kind) search.Search {
 
 // Run prints what it finds, page by page.
 func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, to streams) error {
-	failed := func(err error) error { return explain(archive, kind.Collection(), err) }
+	return s.print(ctx, archive, s.asked(kind), to)
+}
+
+// print prints what a search finds.
+func (s *find) print(ctx context.Context, archive *client.Client, asked search.Search, to streams) error {
+	failed := func(err error) error { return explain(archive, asked.Kind.Collection(), err) }
 	damaged := func(err error) { fmt.Fprintf(to.err, "oda: %s\n", shownError(to.err, failed(err))) }
-	look, asked := s.look(to.out), s.asked(kind)
+	look := s.look(to.out)
 	format := s.Output
 	if format == "auto" && !look.people {
 		format = "id"
@@ -255,12 +260,15 @@ func (s *find) Run(ctx context.Context, archive *client.Client, kind oda.Kind, t
 		return idPrinter(look).all(to.out, format, readable(limited(archive.SearchIDs(ctx, asked), s.Limit), damaged), failed)
 	}
 	if format == "json" || format == "yaml" || format == "csv" {
-		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: oda.FoundColumns(kind)}
+		print := printer[json.RawMessage]{look: look, json: func(one json.RawMessage) []byte { return one }, columns: oda.FoundColumns(asked.Kind)}
 		return print.all(to.out, format, readable(limited(archive.SearchJSON(ctx, asked), s.Limit), damaged), failed)
 	}
 	found := readable(limited(archive.Search(ctx, asked), s.Limit), damaged)
-	if kind == oda.ExecutionBlock {
+	switch asked.Kind {
+	case oda.ExecutionBlock:
 		return countedPrinter(look).all(to.out, "table", withCalls(ctx, archive, found), failed)
+	case oda.Note:
+		return notePrinter(look).all(to.out, "table", found, failed)
 	}
 	return foundPrinter(look).all(to.out, "table", found, failed)
 }

@@ -40,6 +40,43 @@ class ClientCase(Case):
         self.assertEqual(client.request(method, path, body).status, 200)
 
 
+class Notes(ClientCase):
+    def test_are_written_found_and_resolved(self):
+        note = self.archive.note(
+            "Receptor 17 is noisy\n\nagain", about=["eb-notes#17", "sbds/M51@2", {"kind": "prjs", "id": "prj-x"}],
+            level="problem", telescope="ska_notes", from_=datetime(2026, 3, 1, 21, 10), to="2026-03-01T21:50:00Z",
+            lost=timedelta(minutes=40), lost_to="fault", tags=["receptor"], urls=["https://example.org/REC-17"],
+        )  # fmt: skip
+        self.assertEqual(note["about"], [
+            {"kind": "ebs", "id": "eb-notes", "sequence": 17}, {"kind": "sbds", "id": "M51", "version": 2}, {"kind": "prjs", "id": "prj-x"},
+        ])  # fmt: skip
+        self.assertEqual((note["from"], note["time_lost_s"]), ("2026-03-01T21:10:00Z", 2400))
+        plain = self.archive.note("wind", telescope="ska_notes", lost=60)
+        found = lambda **filters: [each["id"] for each in self.archive.search("notes", telescope="ska_notes", sort="created", **filters)]  # noqa: E731
+        self.assertEqual(found(), [note["note_id"], plain["note_id"]])
+        self.assertEqual(found(about="eb-notes"), [note["note_id"]])
+        self.assertEqual(found(level="problem", tag="receptor"), [note["note_id"]])
+        self.assertEqual(found(from_="2026-03-01", to=datetime(2026, 3, 2)), [note["note_id"]])
+        unresolved = lambda: next(iter(self.archive.search("notes", about="eb-notes")))["unresolved"]  # noqa: E731
+        self.assertTrue(unresolved())
+        self.archive.say(note["note_id"], "Resolved")
+        self.assertFalse(unresolved())
+        self.archive.put({**plain, "withdrawn": True})
+        self.assertEqual(found(), [note["note_id"]])
+        self.assertEqual(found(withdrawn=True), [note["note_id"], plain["note_id"]])
+        self.assertEqual(self.archive.get(note["note_id"])["text"], note["text"])
+
+    def test_that_make_no_sense_are_refused(self):
+        for words, ask in [
+            ("does not tell what it is of", lambda: self.archive.note("x", about="M51")),
+            ("A note is about an identifier", lambda: self.archive.note("x", about=[5])),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                ask()
+        with self.assertRaisesRegex(OdaError, "before it begins"):
+            self.archive.note("x", from_="2026-03-02", to="2026-03-01")
+
+
 class Documents(ClientCase):
     def test_are_created_read_changed_and_stored_again(self):
         for kind, field in (("sbds", "sbd_id"), ("sbi", "sbi_id"), ("ebs", "eb_id"), ("prj", "prj_id")):
@@ -118,8 +155,8 @@ class Documents(ClientCase):
             ("use post", lambda: archive.put({"name": "x"})),
             ("sbd_id", lambda: archive.put({"prj_id": "prj-1"}, kind="sbds")),
             ("kind=", lambda: archive.get("x-1")),
-            ("sbds, sbis, ebs and prjs", lambda: archive.query("sdbs")),
-            ("sbds, sbis, ebs and prjs", lambda: archive.search("projects")),
+            ("sbds, sbis, ebs, prjs and notes", lambda: archive.query("sdbs")),
+            ("sbds, sbis, ebs, prjs and notes", lambda: archive.search("projects")),
             ("An identifier is a text", lambda: archive.versions("")),
             ("A limit", lambda: archive.changes(limit=-1)),
             ("A cone is", lambda: archive.search("sbds", cone=(1, 2))),

@@ -23,6 +23,8 @@ def accepted(archive: Archive, place: Any, kinds: List[Kind]) -> None:
     statuses: Listing[Dict[str, Any]] = archive.statuses("eb-1", limit=5)
     calls: Listing[Dict[str, Any]] = archive.calls(outcome="failed", from_="2026-01-01", to=datetime.now(), longer_than=2.5)
     tally: Tally = archive.tally("error", eb="eb-1", device="SKA001")
+    archive.note("wind", about=["eb-1#17", {"kind": "sbds", "id": "x"}], lost=2400.0, lost_to="weather")
+    archive.search("notes", about="eb-1", level="problem", from_=datetime.now(), withdrawn=True)
     print(ids, documents, names, statuses, calls, tally.counts.to_pandas())
 
 
@@ -35,6 +37,8 @@ def refused(archive: Archive) -> None:
     archive.search("ebs", state="done")  # type: ignore[call-overload]
     archive.say("eb-1", "Observed", class_="finished")  # type: ignore[arg-type]
     archive.say("eb-1", "Observed", because="rain")  # type: ignore[call-arg]
+    archive.note("wind", level="bad")  # type: ignore[arg-type]
+    archive.note("wind", lost="40m")  # type: ignore[arg-type]
     archive.say("eb-1", 3)  # type: ignore[arg-type]
     archive.search("sbds", cone=(1, 2, 3, 4))  # type: ignore[call-overload]
     archive.search("sbds", fields="id").targets()  # type: ignore[attr-defined]

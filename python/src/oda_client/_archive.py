@@ -20,7 +20,8 @@ from ._block import Block
 from ._listing import Found, Listing, Progress, Tally
 from ._sending import DOCUMENT, LIST, Sender, Shape
 from ._types import (
-    CallFilters, Document, Identifiers, Kind, Kinds, ListFilters, SearchFilters, StatusClass, Time,
+    CallFilters, Document, Identifiers, Kind, Kinds, Level, ListFilters, Loss, SearchFilters,
+    StatusClass, Subject, Time,
 )  # fmt: skip
 
 if TYPE_CHECKING:  # a checker knows it by itself; nothing else is installed
@@ -48,7 +49,7 @@ class Archive:
     ``user`` is the acting user, where the archive does not know its callers; without it
     ODA_USER, or whoever works here.
 
-    Kinds are sbds, sbis, ebs and prjs. An identifier tells its kind by its prefix, unless
+    Kinds are sbds, sbis, ebs, prjs and notes. An identifier tells its kind by its prefix, unless
     ``kind`` is given. Documents are dicts. Lists ask for one page at a time as they are read,
     or for at most ``limit`` items; each loop reads them from the beginning. Requests that may be repeated are, a few times, if the
     archive is unavailable. An Archive can be used by several threads.
@@ -205,7 +206,8 @@ class Archive:
         ``ref_version``, ``cone`` (right ascension,
         declination and radius in degrees, or a SkyCoord and a radius), ``where`` (a condition,
         or a list of them), those of query, and ``sort`` (-created, created, modified,
-        -modified, id, -id). The items are summaries; with ``fields="document"`` the
+        -modified, id, -id). Notes are also found by ``about`` (an identifier), ``from_`` and
+        ``to``, ``level``, ``tag`` and ``withdrawn=True`` (withdrawn ones as well). The items are summaries; with ``fields="document"`` the
         documents, with ``fields="id"`` the identifiers. What is damaged cannot be read: a
         warning names it, the others come first, and then an OdaError, unless ``limit`` others
         were found.
@@ -309,6 +311,45 @@ class Archive:
         return Listing(
             lambda: self._linked(path, query, "statuses"), limit, columns=_tables.STATUSES
         )
+
+    # Notes.
+
+    def note(
+        self,
+        text: str,
+        *,
+        about: Union[None, Subject, Sequence[Subject]] = None,
+        level: Optional[Level] = None,
+        telescope: Optional[str] = None,
+        from_: Optional[Time] = None,
+        to: Optional[Time] = None,
+        lost: Union[None, float, timedelta] = None,
+        lost_to: Optional[Loss] = None,
+        tags: Optional[Sequence[str]] = None,
+        urls: Optional[Sequence[str]] = None,
+    ) -> Document:
+        """Writes what there is to say about the night, and returns the note as it is stored.
+
+        ``about`` is what the note is about: an identifier, or several; ``eb-…#17`` is the
+        17th call of a block. ``level`` is info, warning or problem, which somebody should
+        solve. Without ``from_`` it is about now, without ``to`` about one moment. ``lost`` is
+        how much observing time was lost, in seconds, to weather, fault or other.
+        """
+        told = {"level": level, "telescope": telescope, "time_lost_type": lost_to}
+        body: Document = {name: each for name, each in told.items() if each is not None}
+        body["text"] = text
+        if about is not None:
+            several = [about] if isinstance(about, (str, Mapping)) else about
+            body["about"] = [_words.subject(each) for each in several]
+        for name, when in ("from", from_), ("to", to):
+            if when is not None:
+                body[name] = _words.written(when)
+        if lost is not None:
+            body["time_lost_s"] = lost.total_seconds() if isinstance(lost, timedelta) else lost
+        for name, texts in ("tags", tags), ("urls", urls):
+            if texts is not None:
+                body[name] = list(texts)
+        return self.post("notes", body)
 
     # History.
 

@@ -1,14 +1,28 @@
 """What callers may give, for checkers of types and editors."""
 
 from datetime import date, datetime, timedelta
-from typing import Any, Dict, Literal, Protocol, Sequence, SupportsFloat, Tuple, TypedDict, Union
+from typing import (
+    Any,
+    Dict,
+    Literal,
+    Mapping,
+    Protocol,
+    Sequence,
+    SupportsFloat,
+    Tuple,
+    TypedDict,
+    Union,
+)
 
 Document = Dict[str, Any]
-Kind = Literal["sbds", "sbis", "ebs", "prjs", "sbd", "sbi", "eb", "prj"]
+Kind = Literal["sbds", "sbis", "ebs", "prjs", "notes", "sbd", "sbi", "eb", "prj", "note"]
 Kinds = Union[None, Kind, Sequence[Kind]]
 Identifiers = Union[None, str, Sequence[str]]
 
 StatusClass = Literal["planned", "running", "done", "failed", "stopped"]
+Level = Literal["info", "warning", "problem"]
+Loss = Literal["weather", "fault", "other"]
+Subject = Union[str, Mapping[str, Any]]
 
 
 class AstropyTime(Protocol):
@@ -46,6 +60,12 @@ class SearchFilters(ListFilters, total=False):
     ref_version: Union[None, int]
     cone: Union[None, Cone]
     where: Union[None, str, Sequence[str]]
+    about: Union[None, str]
+    from_: Union[None, Time]
+    to: Union[None, Time]
+    level: Union[None, Level]
+    tag: Union[None, str]
+    withdrawn: Literal[None, True]
     sort: Literal[None, "created", "-created", "modified", "-modified", "id", "-id"]
 
 

@@ -6,17 +6,19 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 # The collections, with the prefix of identifiers. The identifier of a document is looked
 # for in this order: older documents of the first two name their SBDefinition in sbd_id, too.
-KINDS = {"ebs": "eb", "sbis": "sbi", "prjs": "prj", "sbds": "sbd"}
+KINDS = {"notes": "note", "ebs": "eb", "sbis": "sbi", "prjs": "prj", "sbds": "sbd"}
 
 _COLLECTIONS = {prefix: kind for kind, prefix in KINDS.items()}
-_GIVE_KIND = "Give its kind: kind= one of sbds, sbis, ebs, prjs."
+_GIVE_KIND = "Give its kind: kind= one of sbds, sbis, ebs, prjs, notes."
 
 
 def collection(kind: str) -> str:
     """The collection of a kind, which is given as sbds or sbd."""
     found = _COLLECTIONS.get(kind, kind)
     if found not in KINDS:
-        raise ValueError("There is no kind %r. The kinds are sbds, sbis, ebs and prjs." % (kind,))
+        raise ValueError(
+            "There is no kind %r. The kinds are sbds, sbis, ebs, prjs and notes." % (kind,)
+        )
     return found
 
 
@@ -46,6 +48,26 @@ def identity(document: Mapping[str, Any], kind: Optional[str]) -> Tuple[str, str
         "The document has no identifier in %s. Put one in, or use post, for which the archive "
         "chooses one." % names
     )
+
+
+def subject(about: Any) -> Dict[str, Any]:
+    """What a note is about, as it stands in the note.
+
+    It is given as an identifier, after which #17 names a call of a block and @2 a version,
+    or as the members themselves.
+    """
+    if isinstance(about, Mapping):
+        return dict(about)
+    if not isinstance(about, str):
+        raise ValueError("A note is about an identifier such as eb-1k5v3r8m0q, not %r." % (about,))
+    rest, _, sequence = about.partition("#")
+    rest, _, version = rest.partition("@")
+    kind, _, identifier = rest.rpartition("/")
+    found: Dict[str, Any] = {"kind": kind_of(identifier, kind or None), "id": identifier}
+    for name, number in ("version", version), ("sequence", sequence):
+        if number:
+            found[name] = int(number)
+    return found
 
 
 def query(values: Mapping[str, Any]) -> List[Tuple[str, str]]:
