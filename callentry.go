@@ -63,7 +63,7 @@ func (c *Call) entry() CallEntry {
 	if c.Failed {
 		e.Outcome = CallFailed
 	}
-	e.Error, e.Device = c.Error(), textOrNil(c.Device())
+	e.Error, e.Device = c.Error(), rawjson.OrNull(c.Device())
 	return e
 }
 
@@ -95,7 +95,7 @@ func (c *Call) Error() *CallError {
 			detail = callText(value)
 		}
 	}
-	return &CallError{textOrNil(errorType(stack, detail)), textOrNil(cutText(detail, maxCallDetail))}
+	return &CallError{rawjson.OrNull(errorType(stack, detail)), rawjson.OrNull(cutText(detail, maxCallDetail))}
 }
 
 // errorType returns the class of the exception that the last line of a stack trace names,
@@ -189,11 +189,4 @@ func cutText(text string, most int) string {
 		}
 	}
 	return strings.ReplaceAll(text, "\x00", "\uFFFD")
-}
-
-func textOrNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

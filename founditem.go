@@ -2,7 +2,6 @@ package oda
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"oda/internal/rawjson"
@@ -56,11 +55,11 @@ func FoundColumns(kind Kind) []string {
 func (f *Found) MarshalJSON() ([]byte, error) {
 	s := &f.Summary
 	item := foundItem{
-		Ref: f.Ref, Metadata: f.Metadata.AppendJSON(nil), Telescope: orNull(s.Telescope), Name: orNull(s.Name),
+		Ref: f.Ref, Metadata: f.Metadata.AppendJSON(nil), Telescope: rawjson.OrNull(s.Telescope), Name: rawjson.OrNull(s.Name),
 		Targets: []targetItem{}, References: append([]Reference{}, s.References...), Status: f.Standing,
 	}
 	for _, t := range s.Targets {
-		item.Targets = append(item.Targets, targetItem{orNull(t.Name), t.RA, t.Dec})
+		item.Targets = append(item.Targets, targetItem{rawjson.OrNull(t.Name), t.RA, t.Dec})
 	}
 	r := s.Remark
 	if r == nil {
@@ -68,7 +67,7 @@ func (f *Found) MarshalJSON() ([]byte, error) {
 	}
 	from, to := r.Interval(f.Metadata.CreatedOn)
 	remark := remarkItem{
-		Text: r.Text, Level: r.Level, By: f.Metadata.CreatedBy, From: Moment(from), To: Moment(to), Lost: orNull(r.Lost),
+		Text: r.Text, Level: r.Level, By: f.Metadata.CreatedBy, From: Moment(from), To: Moment(to), Lost: rawjson.OrNull(r.Lost),
 		Tags: append([]string{}, r.Tags...), Withdrawn: r.Withdrawn, Unresolved: f.Unresolved(),
 	}
 	if r.Lost > 0 {
@@ -86,22 +85,11 @@ func (f *Found) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &item); err != nil {
 		return err
 	}
-	var m struct {
-		Version        int64  `json:"version"`
-		CreatedBy      string `json:"created_by"`
-		CreatedOn      Moment `json:"created_on"`
-		LastModifiedBy string `json:"last_modified_by"`
-		LastModifiedOn Moment `json:"last_modified_on"`
-	}
-	if err := json.Unmarshal(item.Metadata, &m); err != nil {
+	metadata, err := ReadMetadata(item.Metadata)
+	if err != nil {
 		return err
 	}
-	if m.Version < 1 || m.CreatedBy == "" || m.LastModifiedBy == "" {
-		return errors.New("its metadata is not complete")
-	}
-	*f = Found{Ref: item.Ref, Standing: item.Status, Metadata: Metadata{
-		Version: m.Version, CreatedBy: m.CreatedBy, CreatedOn: Instant(m.CreatedOn), LastModifiedBy: m.LastModifiedBy, LastModifiedOn: Instant(m.LastModifiedOn),
-	}}
+	*f = Found{Ref: item.Ref, Standing: item.Status, Metadata: metadata}
 	f.Summary = Summary{Telescope: orNone(item.Telescope), Name: orNone(item.Name), References: item.References}
 	for _, t := range item.Targets {
 		f.Summary.Targets = append(f.Summary.Targets, Target{orNone(t.Name), t.RA, t.Dec})
@@ -120,15 +108,6 @@ func (f *Found) UnmarshalJSON(text []byte) error {
 		}
 	}
 	return nil
-}
-
-// orNull returns nil for a value that is missing.
-func orNull[T comparable](value T) *T {
-	var none T
-	if value == none {
-		return nil
-	}
-	return &value
 }
 
 // orNone returns the value, or that of nothing for nil.

@@ -1,6 +1,9 @@
 package oda
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -309,3 +312,24 @@ func (m Metadata) AppendJSON(dst []byte) []byte {
 
 // RecordsField is the member of an ExecutionBlock that lists its records.
 const RecordsField = "request_responses"
+
+// ReadMetadata reads the managed fields from the metadata of a document, or of another
+// answer that has them. It compares their names exactly.
+func ReadMetadata(text []byte) (m Metadata, err error) {
+	fields := map[string]any{
+		"version": &m.Version, "created_by": &m.CreatedBy, "created_on": (*Moment)(&m.CreatedOn),
+		"last_modified_by": &m.LastModifiedBy, "last_modified_on": (*Moment)(&m.LastModifiedOn),
+	}
+	for key, value := range rawjson.Members(text) {
+		if into := fields[string(key)]; into != nil {
+			if err := json.Unmarshal(value, into); err != nil {
+				return Metadata{}, fmt.Errorf("the %s in its metadata: %w", key, err)
+			}
+			delete(fields, string(key))
+		}
+	}
+	if len(fields) > 0 {
+		return Metadata{}, fmt.Errorf("its metadata has no %s", slices.Min(slices.Collect(maps.Keys(fields))))
+	}
+	return m, nil
+}

@@ -109,7 +109,7 @@ func (r RunningCall) Renewed(b *Begun, now Instant) RunningCall {
 // of its block, empty if it has none.
 func (r *RunningCall) SeenAt(now Instant, telescope string) {
 	c := Call{arguments: r.Arguments}
-	r.Silent, r.Device, r.Telescope = now >= Instant(r.LeaseUntil), textOrNil(c.Device()), textOrNil(telescope)
+	r.Silent, r.Device, r.Telescope = now >= Instant(r.LeaseUntil), rawjson.OrNull(c.Device()), rawjson.OrNull(telescope)
 }
 
 // At returns the telescope of the call, empty if it has none.

@@ -137,7 +137,7 @@ func (d *Document) scan() error {
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
 		return errors.New("it is not a JSON object")
 	}
-	var managed managed
+	var metadata json.RawMessage
 	for decoder.More() {
 		name, err := decoder.Token()
 		if err != nil {
@@ -148,7 +148,7 @@ func (d *Document) scan() error {
 		case d.Kind.IDField():
 			into = &d.ID
 		case "metadata":
-			into = &managed
+			into = &metadata
 		}
 		if err := decoder.Decode(into); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (d *Document) scan() error {
 		return fmt.Errorf("it has no %s", d.Kind.IDField())
 	}
 	var err error
-	d.Metadata, err = managed.metadata()
+	d.Metadata, err = oda.ReadMetadata(metadata)
 	return err
 }
 
@@ -169,29 +169,3 @@ func (d *Document) scan() error {
 type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
-
-// managed holds the metadata fields that the archive writes.
-type managed map[string]json.RawMessage
-
-func (m managed) metadata() (oda.Metadata, error) {
-	var out oda.Metadata
-	var created, modified string
-	for name, into := range map[string]any{
-		"version": &out.Version, "created_by": &out.CreatedBy, "created_on": &created,
-		"last_modified_by": &out.LastModifiedBy, "last_modified_on": &modified,
-	} {
-		if err := json.Unmarshal(m[name], into); err != nil {
-			return oda.Metadata{}, fmt.Errorf("its metadata has no %s", name)
-		}
-	}
-	on, err := oda.ParseTime(created)
-	if err != nil {
-		return oda.Metadata{}, fmt.Errorf("its created_on %w", err)
-	}
-	out.CreatedOn = oda.InstantOf(on)
-	if on, err = oda.ParseTime(modified); err != nil {
-		return oda.Metadata{}, fmt.Errorf("its last_modified_on %w", err)
-	}
-	out.LastModifiedOn = oda.InstantOf(on)
-	return out, nil
-}

@@ -36,13 +36,13 @@ func (c *Client) record(ctx context.Context, method, block string, record []byte
 		return oda.Receipt{}, err
 	}
 	var in struct {
-		Sequence int64   `json:"sequence"`
-		Metadata managed `json:"metadata"`
+		Sequence int64           `json:"sequence"`
+		Metadata json.RawMessage `json:"metadata"`
 	}
 	if err := json.Unmarshal(a.body, &in); err != nil {
 		return oda.Receipt{}, garbled(a, err)
 	}
-	metadata, err := in.Metadata.metadata()
+	metadata, err := oda.ReadMetadata(in.Metadata)
 	if err != nil {
 		return oda.Receipt{}, garbled(a, err)
 	}

@@ -50,26 +50,28 @@ func newestFirst[T any](limit int, read func(url.Values) ([]T, *reply, error)) i
 
 func (c *Client) versions(ctx context.Context, kind oda.Kind, id string, values url.Values) ([]oda.VersionInfo, *reply, error) {
 	var in struct {
-		Versions []managed `json:"versions"`
+		Versions []json.RawMessage `json:"versions"`
 	}
 	r, err := c.readJSON(ctx, path(kind, id)+"/versions?"+values.Encode(), &in)
 	if err != nil {
 		return nil, nil, err
 	}
 	page := make([]oda.VersionInfo, len(in.Versions))
-	for i, fields := range in.Versions {
+	for i, one := range in.Versions {
 		v := &page[i]
-		if v.Metadata, err = fields.metadata(); err != nil {
+		if v.Metadata, err = oda.ReadMetadata(one); err != nil {
 			return nil, nil, garbled(r, err)
 		}
-		if err := json.Unmarshal(fields["bytes"], &v.Bytes); err != nil {
+		var holds struct{ Bytes, Records *int64 }
+		if err := json.Unmarshal(one, &holds); err != nil {
+			return nil, nil, garbled(r, err)
+		}
+		if holds.Bytes == nil {
 			return nil, nil, garbled(r, errors.New("a version has no bytes"))
 		}
-		if records, ok := fields["records"]; ok {
-			v.Listed = true
-			if err := json.Unmarshal(records, &v.Records); err != nil {
-				return nil, nil, garbled(r, err)
-			}
+		v.Bytes = *holds.Bytes
+		if v.Listed = holds.Records != nil; v.Listed {
+			v.Records = *holds.Records
 		}
 	}
 	return page, r, nil

@@ -104,8 +104,7 @@ func (r *Reporter) report(ctx context.Context, q Query) (*Report, error) {
 	return report, r.name(ctx, report.Blocks, blocks)
 }
 
-// run says which blocks are running: those of which somebody says so, and those with a call
-// that goes on.
+// run marks the blocks that are running: somebody says so, or one of their calls goes on.
 func (r *Reporter) run(ctx context.Context, blocks []Block) error {
 	calls, err := r.engine.Running(ctx, "")
 	if err != nil {

@@ -16,7 +16,8 @@ const (
 	maxProblems   = 2000 // that are looked at for those that are not resolved
 )
 
-// Notes finds what people said.
+// Notes finds what people said. A search.Searcher does, but package search needs package
+// progress, which needs this one.
 type Notes interface {
 	// Notes goes through the notes that are not withdrawn, the newest first: those about a
 	// part of a range, whose bounds may be nil, and of one level, unless it is empty.

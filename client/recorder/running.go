@@ -128,9 +128,9 @@ func (r *running) rouse() {
 	}
 }
 
-// next returns the call of which to speak now, or the number of one to take back. If there
-// is neither, it returns how long to wait, negative until somebody wakes. New calls
-// come first. Of very many only the oldest are told.
+// next returns the call to announce or renew now, or the number of one to take back. If there
+// is neither, it returns how long to wait; a negative time means until somebody wakes. New
+// calls come first. If there are very many, only the oldest are announced.
 func (r *running) next(now time.Time) (call *Begun, over int64, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

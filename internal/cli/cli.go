@@ -42,20 +42,20 @@ type commands struct {
 	Complete   complete   `cmd:"" hidden:""`
 	Man        manual     `cmd:"" hidden:""`
 
-	Sbds    entities     `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBDefinitions."`
-	Sbis    entities     `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
-	Ebs     blocks       `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
-	Prjs    projects     `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
-	Notes   noteCommands `cmd:"" group:"Entities" reads:"" help:"Read, find and store notes: what people say about the night."`
-	Note    note         `cmd:"" group:"Entities" help:"Write a note: what there is to say about the night, a block or a call."`
-	Open    opening      `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
-	Edit    edit         `cmd:"" group:"Entities" help:"Change an entity in your editor."`
-	Status  status       `cmd:"" group:"Entities" help:"Print the statuses of an entity, or say one."`
-	Changes changes      `cmd:"" group:"Entities" reads:"" help:"Print what was stored, recorded and said, oldest first; with -f, follow new changes."`
-	Calls   findCalls    `cmd:"" group:"Entities" reads:"" help:"Find calls, such as those that failed, or count them."`
-	Night   nightReport  `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
-	Running running      `cmd:"" group:"Entities" reads:"" help:"Print the calls that are running now; with -f, whenever they change."`
-	Whoami  whoami       `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`
+	Sbds    entities              `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBDefinitions."`
+	Sbis    entities              `cmd:"" group:"Entities" reads:"" help:"Read, find and store SBInstances."`
+	Ebs     blocks                `cmd:"" group:"Entities" reads:"" help:"Read, find and store ExecutionBlocks, and record into them."`
+	Prjs    projects              `cmd:"" group:"Entities" reads:"" help:"Read, find and store Projects."`
+	Notes   searchedBy[findNotes] `cmd:"" group:"Entities" reads:"" help:"Read, find and store notes: what people say about the night."`
+	Note    note                  `cmd:"" group:"Entities" help:"Write a note: what there is to say about the night, a block or a call."`
+	Open    opening               `cmd:"" group:"Entities" reads:"" help:"Open the page of an entity in the browser."`
+	Edit    edit                  `cmd:"" group:"Entities" help:"Change an entity in your editor."`
+	Status  status                `cmd:"" group:"Entities" help:"Print the statuses of an entity, or say one."`
+	Changes changes               `cmd:"" group:"Entities" reads:"" help:"Print what was stored, recorded and said, oldest first; with -f, follow new changes."`
+	Calls   findCalls             `cmd:"" group:"Entities" reads:"" help:"Find calls, such as those that failed, or count them."`
+	Night   nightReport           `cmd:"" group:"Entities" reads:"" help:"Report what was done in a night."`
+	Running running               `cmd:"" group:"Entities" reads:"" help:"Print the calls that are running now; with -f, whenever they change."`
+	Whoami  whoami                `cmd:"" group:"Entities" reads:"" help:"Print who the archive takes you for, and what you may do."`
 
 	settings settings
 }

@@ -16,11 +16,14 @@ import (
 	"oda/internal/rawjson"
 )
 
-// entities are the commands for every kind of entity.
-type entities struct {
+// entities are the commands for a kind of entity.
+type entities = searchedBy[find]
+
+// searchedBy are the commands for a kind of entity, given the one that searches.
+type searchedBy[S any] struct {
 	Get        get      `cmd:"" reads:"" help:"Print entities."`
 	Query      query    `cmd:"" reads:"" help:"Find entities by one criterion."`
-	Search     find     `cmd:"" reads:"" aliases:"list" help:"Find entities by any combination of criteria, or list all."`
+	Search     S        `cmd:"" reads:"" aliases:"list" help:"Find entities by any combination of criteria, or list all."`
 	Versions   versions `cmd:"" reads:"" aliases:"history" help:"Print which versions an entity has."`
 	Diff       diff     `cmd:"" reads:"" help:"Print what changed from one version to another."`
 	Provenance trace    `cmd:"" reads:"" help:"Print where an entity comes from, and what came of it."`

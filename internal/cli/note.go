@@ -132,18 +132,6 @@ func (s *subject) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// noteCommands are the commands about notes.
-type noteCommands struct {
-	Get        get       `cmd:"" reads:"" help:"Print notes."`
-	Query      query     `cmd:"" reads:"" help:"Find notes by one criterion."`
-	Search     findNotes `cmd:"" reads:"" aliases:"list" help:"Find notes by any combination of criteria, or list all."`
-	Versions   versions  `cmd:"" reads:"" aliases:"history" help:"Print which versions a note has."`
-	Diff       diff      `cmd:"" reads:"" help:"Print what changed from one version to another."`
-	Provenance trace     `cmd:"" reads:"" help:"Print what a note is about, and where that comes from."`
-	Put        put       `cmd:"" help:"Store documents under the identifiers in them."`
-	Post       post      `cmd:"" help:"Store documents under new identifiers."`
-}
-
 // findNotes finds notes.
 type findNotes struct {
 	find

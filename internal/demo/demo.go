@@ -1,12 +1,12 @@
 // Package demo fills an archive with a week that could have been: Projects,
 // SBDefinitions in several versions, SBInstances, and ExecutionBlocks with from
-// ten to thousands of calls, some of which failed, and what people say about all this. It writes over HTTP, as any
-// client does.
+// ten to thousands of calls, some of which failed, and what people say about all
+// this. It writes over HTTP, as any client does.
 //
 // Start reading at Fill. A week is planned first (plan.go), without an archive:
 // the same seed on the same day plans the same week. Documents are in
-// documents.go, the calls of an observation in script.go, and what people say in notes.go. Live keeps observing
-// after the week, at a human pace.
+// documents.go, the calls of an observation in script.go, and what people say in
+// notes.go. Live keeps observing after the week, at a human pace.
 package demo
 
 import (

@@ -1,6 +1,9 @@
 package httpapi
 
-import "oda"
+import (
+	"oda"
+	"oda/internal/rawjson"
+)
 
 // The provenance of an entity on the wire. A missing value is null.
 type (
@@ -34,10 +37,10 @@ func (a *API) provenance(c *call) error {
 	}
 	body := provenanceBody{Nodes: []provenanceNode{}, Edges: []provenanceEdge{}, Truncated: p.Truncated}
 	for _, n := range p.Nodes {
-		body.Nodes = append(body.Nodes, provenanceNode{versionItem{n.Ref, orNull(n.Version)}, n.Exists, orNull(n.Name)})
+		body.Nodes = append(body.Nodes, provenanceNode{versionItem{n.Ref, rawjson.OrNull(n.Version)}, n.Exists, rawjson.OrNull(n.Name)})
 	}
 	for _, e := range p.Edges {
-		body.Edges = append(body.Edges, provenanceEdge{e.From, versionItem{e.To, orNull(e.Version)}, e.Field})
+		body.Edges = append(body.Edges, provenanceEdge{e.From, versionItem{e.To, rawjson.OrNull(e.Version)}, e.Field})
 	}
 	return c.json(body)
 }

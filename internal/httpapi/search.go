@@ -127,12 +127,3 @@ func itemOf(c *call, fields search.Fields, page *search.Page, f *oda.Found, add 
 	}
 	return func(*response) error { return add(text) }, nil
 }
-
-// orNull returns nil for a value that is missing.
-func orNull[T comparable](value T) *T {
-	var none T
-	if value == none {
-		return nil
-	}
-	return &value
-}

@@ -230,3 +230,13 @@ func Marshal(value any) ([]byte, error) {
 	err := encoder.Encode(value)
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
+
+// OrNull returns the value for a member that is null if the value is missing, which its zero
+// value says.
+func OrNull[T comparable](value T) *T {
+	var none T
+	if value == none {
+		return nil
+	}
+	return &value
+}

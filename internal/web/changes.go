@@ -65,7 +65,7 @@ const (
 	changesOnPage  = 50
 	changesOnHome  = 8
 	changesTime    = 20 * time.Millisecond // to find them
-	changesFailed  = 500                   // records of a change of which failures are counted
+	changesFailed  = 500                   // records of a change that are looked at for failures
 	changesRecords = 2000                  // of all changes of a page
 )
 

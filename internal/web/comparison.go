@@ -101,8 +101,7 @@ func (c *comparison) roomToFold(start, end int) bool {
 	return c.lines+end-start <= shownRows/2 && bytes <= shownBytes/2
 }
 
-// change writes the rows of a change, of which the one at first is the first that
-// differs.
+// change writes the rows of a change. The first row that differs is the one at first.
 func (c *comparison) change(start, first, end int) {
 	for _, r := range c.rows[first:end] {
 		if !r.Same && r.From >= 0 {

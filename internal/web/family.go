@@ -45,7 +45,7 @@ const (
 	shownReferring = 8
 	shownAbove     = 3  // Projects of an SBDefinition that it comes from
 	shownChildren  = 40 // entities that a Project names
-	shownBegins    = 16 // blocks of which the first call is read
+	shownBegins    = 16 // blocks whose first call is read
 )
 
 // relatives gathers a family.

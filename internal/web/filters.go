@@ -23,7 +23,7 @@ type form struct {
 	Limit  string
 }
 
-// field is a filter to fill in, of which the hint is an example.
+// field is a filter to fill in. The hint is an example.
 type field struct{ Name, Label, Hint, Value, Fault string }
 
 // Field gives a filter by the name of its parameter.

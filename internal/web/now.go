@@ -299,8 +299,8 @@ func (g *gathering) runs(b *nowBlock) bool {
 	return b.LastCall+recently > g.now
 }
 
-// choose puts the blocks that run into the view, for each telescope those of which most was
-// heard lately, and where none runs, the last that did.
+// choose puts the blocks that run into the view: for each telescope those with the latest
+// news. Where none runs, it takes the last one that did.
 func (g *gathering) choose(v *nowView) {
 	var all []*nowBlock
 	for _, b := range g.blocks {

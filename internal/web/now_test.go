@@ -279,7 +279,7 @@ func TestAWallDisplaySurvivesTheNight(t *testing.T) {
 			eventually(t, ctx, shown(".lost", "Not connected")+` && !document.querySelector("#works").checkVisibility()`)
 			s = open(t, "/ns/x", file, address)
 		},
-		rounds * 7 / 10: func() { // a cable that is cut, and of which nobody is told
+		rounds * 7 / 10: func() { // a cable is cut, and nobody is told
 			line.Stall(true)
 			eventually(t, ctx, shown(".lost", "Not connected")+` && document.documentElement.matches(".out-of-date")`)
 			line.Stall(false)

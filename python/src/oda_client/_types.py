@@ -2,17 +2,8 @@
 
 from datetime import date, datetime, timedelta
 from typing import (
-    Any,
-    Dict,
-    Literal,
-    Mapping,
-    Protocol,
-    Sequence,
-    SupportsFloat,
-    Tuple,
-    TypedDict,
-    Union,
-)
+    Any, Dict, Literal, Mapping, Protocol, Sequence, SupportsFloat, Tuple, TypedDict, Union,
+)  # fmt: skip
 
 Document = Dict[str, Any]
 Kind = Literal["sbds", "sbis", "ebs", "prjs", "notes", "sbd", "sbi", "eb", "prj", "note"]
