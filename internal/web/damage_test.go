@@ -22,9 +22,12 @@ func TestDamageHidesNothingElse(t *testing.T) {
 	for at, name := range map[string]string{"/sbds/sbd-1": "galaxy", "/sbds/sbd-2": "nebula", "/sbds/sbd-3": "galaxy", "/prjs/prj-1": "nebula"} {
 		s.Must("PUT", at, `{"name":"`+name+`"}`)
 	}
+	for _, id := range []string{"note-1", "note-2"} {
+		s.Must("PUT", "/notes/"+id, `{"text":"a word","about":[{"kind":"sbds","id":"sbd-1"}]}`)
+	}
 	must.Do(t, s.Stop())
 	conn := must.Get(sqlite.OpenConn(path, sqlite.OpenReadWrite))(t)
-	must.Do(t, sqlitex.ExecuteScript(conn, `UPDATE catalogue SET summary = x'01' WHERE entity = (SELECT entity FROM heads WHERE identifier = 'sbd-2')`, nil))
+	must.Do(t, sqlitex.ExecuteScript(conn, `UPDATE catalogue SET summary = x'01' WHERE entity IN (SELECT entity FROM heads WHERE identifier IN ('sbd-2', 'note-2'))`, nil))
 	must.Do(t, conn.Close())
 
 	s = emptySite(t, use)
@@ -51,6 +54,9 @@ func TestDamageHidesNothingElse(t *testing.T) {
 		if page.Status != http.StatusOK || !strings.Contains(page.Text(), want) {
 			t.Errorf("the search is answered %d, without %q:\n%s", page.Status, want, page.Text())
 		}
+	}
+	if page := s.get(t, "sbds/sbd-1"); page.Status != http.StatusOK || !strings.Contains(page.Text(), "All notes about it") {
+		t.Errorf("what a damaged note is about is answered %d:\n%s", page.Status, page.Text())
 	}
 	s.mustBeSound(t, env.Browser(t), "search?q=nebula", "light")
 }

@@ -81,11 +81,11 @@ func during(remark *oda.Remark, created oda.Instant, zone *time.Location, dated 
 }
 
 // notesAbout finds the newest notes about an entity, those that were withdrawn too, and
-// returns the address of all if there are more.
+// returns the address of all if there are more, or one is damaged: their list says so.
 func (s *Site) notesAbout(ctx context.Context, f frame, ref oda.Ref) (rows []noteRow, all string, err error) {
 	asked := search.Search{Kind: oda.Note, About: ref.ID, Withdrawn: true, Limit: shownNotes}
 	page, err := s.cfg.Searcher.Search(ctx, asked)
-	if err != nil {
+	if err != nil && s.passable(page, err) == "" {
 		return nil, "", err
 	}
 	var about []oda.Found
